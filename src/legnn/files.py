@@ -15,6 +15,14 @@ PARTIAL = ".partial"
 _PARTIAL_NAME = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(PARTIAL)}")
 
 
+def free_path(path: Path) -> Path:
+    """Returns `path`, with a number at its end if it exists."""
+    free, number = path, 2
+    while free.exists():
+        free, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return free
+
+
 def is_partial(path: Path) -> bool:
     """Whether a file has the name of one that `atomic_write` has not finished."""
     return _PARTIAL_NAME.fullmatch(path.name) is not None

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from legnn.cli.loading import loading
-from legnn.cli.options import SetOption, argument, option, parse_settings
+from legnn.cli.options import SetOption, argument, check_suffix, option, parse_device, parse_settings
 from legnn.cli.processes import stop_on_signal
-from legnn.errors import InputError
 
 labels = typer.Typer(no_args_is_help=True, help="Which given labels look wrong, and which nodes to label next.")
 
@@ -40,8 +39,7 @@ def check(
         from legnn.labels.check import check_labels
 
     path = out or Path("labels.csv")
-    if path.suffix not in (".parquet", ".csv"):
-        raise InputError(f"checked labels go to a .parquet or a .csv file, not to {path}")
+    check_suffix(path, "checked labels go", ".parquet", ".csv")
     with stop_on_signal() as should_stop:
         check = check_labels(
             source,
@@ -77,9 +75,8 @@ def next_(
         from legnn.labels.acquisition import next_labels
         from legnn.runs import open_predictor
 
-    if out is not None and out.suffix not in (".parquet", ".csv"):
-        raise InputError(f"nodes to label go to a .parquet or a .csv file, not to {out}")
-    table = next_labels(open_predictor(run), number, data=data, device=_device(set_))
+    check_suffix(out, "nodes to label go", ".parquet", ".csv")
+    table = next_labels(open_predictor(run), number, data=data, device=parse_device(set_))
     show_next_labels(table)
     if out is not None:
         write_predictions(out, table)
@@ -105,16 +102,11 @@ def audit(
         from legnn.labels.audit import audit
         from legnn.typed_json import write_json
 
-    if out is not None and out.suffix != ".json":
-        raise InputError(f"an audit goes to a .json file, not to {out}")
-    findings = audit(run, data, flips=flips, retrain=retrain, device=_device(set_))
+    check_suffix(out, "an audit goes", ".json")
+    findings = audit(run, data, flips=flips, retrain=retrain, device=parse_device(set_))
     show_audit(findings)
     if out is not None:
         write_json(out, findings)
         print_path(out)
     if findings.leaks:
         raise typer.Exit(1)
-
-
-def _device(texts: list[str] | None) -> str:
-    return str(parse_settings(texts, "train.device").get("train.device", "auto"))

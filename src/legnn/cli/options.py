@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,6 +57,17 @@ def parse_settings(texts: Sequence[str] | None, *accepted: str) -> dict[str, Any
             raise InputError(f"this command does not use {name}; it uses {', '.join(accepted)}")
         values[name] = SETTINGS[name].check(SETTINGS[name].parse(value))
     return values
+
+
+def parse_device(texts: Sequence[str] | None) -> str:
+    """Returns the device that `--set train.device=…` names, for a command that uses no other setting."""
+    return str(parse_settings(texts, "train.device").get("train.device", "auto"))
+
+
+def check_suffix(path: Path | None, content: str, *suffixes: str) -> None:
+    """Raises `InputError` for a file with another suffix than `content` is written to."""
+    if path is not None and path.suffix not in suffixes:
+        raise InputError(f"{content} to a {' or a '.join(suffixes)} file, not to {path}")
 
 
 def with_settings(command: Command) -> Command:

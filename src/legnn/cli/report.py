@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from legnn.cli.loading import loading
-from legnn.cli.options import SetOption, argument, option, parse_settings
+from legnn.cli.options import SetOption, argument, option, parse_device
 from legnn.errors import InputError
 
 
@@ -31,7 +31,7 @@ def report(
         from legnn.cli.console import print_line, print_path
         from legnn.report import write_report
 
-    device = parse_settings(set_, "train.device").get("train.device", "auto")
+    device = parse_device(set_)
     if serve and labels is not None:
         raise InputError("labels are a section of a page that is written; leave --serve out, or --labels")
     if serve:

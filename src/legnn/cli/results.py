@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from legnn.cli.loading import loading
-from legnn.cli.options import SetOption, argument, option, parse_settings
+from legnn.cli.options import SetOption, argument, check_suffix, option, parse_device, parse_settings
 from legnn.errors import InputError
 
 _RUN = "Folder of a finished run, of an ensemble, or of runs with several seeds, which are averaged"
@@ -62,7 +62,7 @@ def predict(
 def evaluate(
     run: Annotated[Path, argument(_RUN)],
     data: Annotated[str | None, option(_DATA)] = None,
-    out: Annotated[Path | None, option("File for all that is found, .json")] = None,
+    out: Annotated[Path | None, option("File for all scores, .json")] = None,
     set_: SetOption = None,
 ) -> None:
     """Score a finished run or an ensemble: splits, classes, confusion, calibration.
@@ -75,11 +75,8 @@ def evaluate(
         from legnn.runs import open_predictor
         from legnn.typed_json import write_json
 
-    if out is not None and out.suffix != ".json":
-        raise InputError(f"an evaluation goes to a .json file, not to {out}")
-    evaluation = open_predictor(run).evaluate(
-        data, device=parse_settings(set_, "train.device").get("train.device", "auto")
-    )
+    check_suffix(out, "an evaluation goes", ".json")
+    evaluation = open_predictor(run).evaluate(data, device=parse_device(set_))
     show_evaluation(evaluation)
     if out is not None:
         write_json(out, evaluation)

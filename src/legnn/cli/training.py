@@ -12,6 +12,7 @@ from legnn.cli.options import argument, option, with_settings
 from legnn.cli.processes import is_rank_zero, stop_on_signal
 from legnn.config import PRESETS, Settings, collect
 from legnn.errors import InputError
+from legnn.files import free_path
 
 if TYPE_CHECKING:
     from legnn.runs import Predictor
@@ -98,8 +99,4 @@ def new_folder(source: str, settings: Settings) -> Path:
     ]
     preset = [settings.preset] if not model and settings.preset != Settings.preset else []
     as_train = ["as-train"] if values.get("self_training.as_train") else []
-    name = "-".join([Path(source).resolve().name, *model, *preset, *as_train])
-    folder, number = Path("runs") / name, 2
-    while folder.exists():
-        folder, number = Path("runs") / f"{name}-{number}", number + 1
-    return folder
+    return free_path(Path("runs") / "-".join([Path(source).resolve().name, *model, *preset, *as_train]))

@@ -150,7 +150,8 @@ class Paper(Preset):
 
     def choose(self, facts: GraphFacts, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """By data set, backbone and use of labels."""
-        source, backbone = _tabled(fixed), fixed.get("model.backbone", ModelSettings.backbone)
+        source, backbone = str(fixed.get("data.source")), fixed.get("model.backbone", ModelSettings.backbone)
+        source = source if source in HYPERPARAMETERS else "ogbn-arxiv"
         of_data_set = HYPERPARAMETERS[source]
         is_ours = backbone in DROPOUT_AND_LR[source]
         by_labels = DROPOUT_AND_LR[source][backbone if is_ours else "gat"]
@@ -230,12 +231,6 @@ class Published(Preset):
             }
             chosen |= {"train.batch": "full" if source == "ogbn-arxiv" else "auto", "train.cosine_steps": "epochs"}
         return chosen | {"train.fanout": _fanout(chosen, fixed)}
-
-
-def _tabled(fixed: Mapping[str, Any]) -> str:
-    """The data set of the paper's tables whose settings are used."""
-    source = str(fixed.get("data.source"))
-    return source if source in HYPERPARAMETERS else "ogbn-arxiv"
 
 
 def _heads(of_data_set: Mapping[str, Any], fixed: Mapping[str, Any]) -> int:

@@ -14,7 +14,7 @@ from legnn.config.portfolio import learned_portfolio
 from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError, plural
-from legnn.files import atomic_write, write_text
+from legnn.files import atomic_write, free_path, write_text
 from legnn.locks import hold_folder
 from legnn.nn.backbones import REGISTERED
 from legnn.notes import Note
@@ -230,10 +230,7 @@ def _train_quick(search: Search, folder: Path) -> None:
 def new_folder(data: Source) -> Path:
     """Returns `runs/DATA-auto`, with a number if that folder exists."""
     name = Path(data).resolve().name if isinstance(data, str | Path) else MEMORY
-    folder, number = Path("runs") / f"{name}-auto", 2
-    while folder.exists():
-        folder, number = Path("runs") / f"{name}-auto-{number}", number + 1
-    return folder
+    return free_path(Path("runs") / f"{name}-auto")
 
 
 def _finish(search: Search, names: Sequence[str], graph: GraphData, device: str, *, single: bool) -> Ensemble:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from legnn.config import GraphFacts, Settings
 from legnn.config.paper_tables import SEARCHED, SEARCHED_AS_TRAIN
 from legnn.errors import InputError
-from legnn.search.space import CONSTRAINED, SPACE, Tunable, Values, complete, flatten, is_allowed, neighbors
+from legnn.search.space import CONSTRAINED, SPACE, Tunable, Values, complete, is_allowed, neighbors
 
 if TYPE_CHECKING:
     import optuna
@@ -117,7 +117,7 @@ class Space:
 
     def complete(self, chosen: Values) -> dict[str, Any]:
         """Returns all settings by name, with those that were chosen."""
-        return flatten(self.settings.override(chosen).resolve(self.facts))
+        return self.settings.override(chosen).resolve(self.facts).flat()
 
     def allowed(self, tunable: Tunable, chosen: Values) -> Sequence[Any]:
         """Returns the values of a setting that go with those chosen so far; all of them if none does."""
@@ -146,8 +146,8 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Proposes all combinations, in an order drawn by the seed."""
+class SpaceSampler:
+    """Base of the samplers of a space."""
 
     space: Space
     seed: int
@@ -156,6 +156,10 @@ class Grid:
     def preset(self) -> str:
         """The preset of the settings that are not varied."""
         return self.space.settings.preset
+
+
+class Grid(SpaceSampler):
+    """Proposes all combinations, in an order drawn by the seed."""
 
     def propose(self, known: Mapping[str, Values], scores: Mapping[str, float]) -> Proposal | None:
         """Returns the next candidate, as `Sampler.propose` does."""
@@ -167,17 +171,8 @@ class Grid:
         return Proposal(f"trial-{number}", every[number]) if number < len(every) else None
 
 
-@dataclass(frozen=True)
-class Tpe:
+class Tpe(SpaceSampler):
     """Proposes the candidates that Optuna's TPE sampler suggests, the present settings first."""
-
-    space: Space
-    seed: int
-
-    @property
-    def preset(self) -> str:
-        """The preset of the settings that are not varied."""
-        return self.space.settings.preset
 
     def propose(self, known: Mapping[str, Values], scores: Mapping[str, float]) -> Proposal | None:
         """Returns the next candidate, as `Sampler.propose` does."""

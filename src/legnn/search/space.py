@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from legnn.config import SETTINGS, GraphFacts, ResolvedSettings, Settings
+from legnn.config import SETTINGS, GraphFacts, Settings
 from legnn.config.model import BACKBONES, PROPAGATED, traits
 from legnn.errors import InputError
 
@@ -186,14 +186,9 @@ SPACE: dict[str, Tunable] = {
 """Settings that can be varied, by name."""
 
 
-def flatten(settings: ResolvedSettings) -> dict[str, Any]:
-    """Returns every setting by its name."""
-    return settings.flat()
-
-
 def complete(values: Values, facts: GraphFacts = SOME_GRAPH) -> dict[str, Any]:
     """Returns all settings by name: `values`, and what the preset `simple` chooses for a graph with these facts."""
-    return flatten(Settings(preset="simple", values=values).resolve(facts))
+    return Settings(preset="simple", values=values).resolve(facts).flat()
 
 
 def changed(origin: Values, other: Values) -> list[str]:
