@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.predictions import SMOOTH, Key, Repository, Validation
 from legnn.config.candidates import CANDIDATES
 from legnn.config.portfolio import FILE, Portfolio
-from legnn.files import write_text
+from legnn.typed_json import to_json, write_json
 
 SIZE = 16
 RANKED = 5
@@ -232,9 +232,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     portfolio = learn(gains, keys, options.size, command)
     for line in missing_runs(gains):
         print(line, file=sys.stderr)
-    print(portfolio.to_json(), end="")
+    print(to_json(portfolio), end="")
     if options.write:
-        write_text(FILE, portfolio.to_json())
+        write_json(FILE, portfolio)
 
 
 if __name__ == "__main__":

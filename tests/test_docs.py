@@ -9,12 +9,12 @@ import pytest
 from tests.docs.pages import PAGES, ROOT
 from typer.main import get_command
 
-from legnn.cli import app
+from legnn.cli import make_app
 from legnn.config import SETTINGS
 from legnn.config.designs import DESIGNS
 
 GUIDE = [ROOT / "README.md", *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs/start/*.md"))]
-COMMANDS = get_command(app).commands
+COMMANDS = get_command(make_app()).commands
 NAMES = {*COMMANDS, *(f"{name} {sub}" for name in COMMANDS for sub in getattr(COMMANDS[name], "commands", {}))}
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

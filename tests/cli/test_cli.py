@@ -395,7 +395,9 @@ def test_a_bracket_in_a_name_is_printed_as_it_is(command, tables):
 
 
 def test_help_shows_defaults():
-    done = CliRunner().invoke(cli.app, ["train", "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"})
+    done = CliRunner().invoke(
+        cli.make_app(["train"]), ["train", "--help"], env={"COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1"}
+    )
     assert done.exit_code == 0
     for default in ("[digits]", "[gat]", "[512]", "[runs/…]", "[recommended]"):
         assert default in done.output

@@ -22,7 +22,7 @@ ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1"}
 
 
 def shown(*arguments: str, width: int = 400) -> str:
-    done = CliRunner().invoke(cli.app, list(arguments), env={**ENVIRONMENT, "COLUMNS": str(width)})
+    done = CliRunner().invoke(cli.make_app(), list(arguments), env={**ENVIRONMENT, "COLUMNS": str(width)})
     assert done.exit_code == 0, done.output
     return done.output
 

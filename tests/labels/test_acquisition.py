@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 import legnn
-from legnn.cli.entry_point import app
+from legnn.cli import make_app
 from legnn.data import GraphData
 from legnn.errors import InputError
 from legnn.labels.acquisition import next_labels, pick_labels, smooth_features, to_scipy, uncertainty_of, unlabeled
@@ -141,7 +141,7 @@ def test_the_command_writes_what_the_function_returns(tmp_path):
     folder = table_folder(tmp_path / "graph", small_data(nodes=60))
     legnn.train(folder, out=tmp_path / "run", epochs=2, hidden=8, device="cpu")
     out = tmp_path / "next.csv"
-    done = CliRunner().invoke(app, ["labels", "next", str(tmp_path / "run"), "-n", "4", "--out", str(out)])
+    done = CliRunner().invoke(make_app(), ["labels", "next", str(tmp_path / "run"), "-n", "4", "--out", str(out)])
     assert done.exit_code == 0, done.output
     table = pd.read_csv(out)
     assert table["id"].tolist() == next_labels(legnn.open(tmp_path / "run"), 4)["id"].tolist()

@@ -14,7 +14,7 @@ from tests.typed_graphs import small_hetero
 from typer.testing import CliRunner
 
 import legnn
-from legnn.cli.entry_point import app
+from legnn.cli import make_app
 from legnn.data.splits import TRAIN
 from legnn.labels.audit import rules
 from legnn.labels.audit.findings import Finding
@@ -178,12 +178,12 @@ def test_the_command_says_what_was_tried_and_exits_with_one_after_a_leak(tmp_pat
     table_run(tmp_path / "leaky", lambda nodes: nodes.assign(copy=nodes["label"].str[-1:]))
     out = tmp_path / "audit.json"
     clean = CliRunner().invoke(
-        app, ["labels", "audit", str(tmp_path / "clean" / "run"), "--flips", "20", "--out", str(out)]
+        make_app(), ["labels", "audit", str(tmp_path / "clean" / "run"), "--flips", "20", "--out", str(out)]
     )
     assert clean.exit_code == 0, clean.output
     assert "0 leaks" in clean.output
     assert {"check", "method", "count", "verdict", "detail"} == json.loads(out.read_text())["findings"][0].keys()
-    leaky = CliRunner().invoke(app, ["labels", "audit", str(tmp_path / "leaky" / "run"), "--flips", "20"])
+    leaky = CliRunner().invoke(make_app(), ["labels", "audit", str(tmp_path / "leaky" / "run"), "--flips", "20"])
     assert leaky.exit_code == 1
     assert "features that tell the class" in leaky.output
 

@@ -10,7 +10,7 @@ from tests.report.pages import CLASSES, made_up_page, made_up_run
 from typer.testing import CliRunner
 
 import legnn
-from legnn.cli import app
+from legnn.cli import make_app
 from legnn.report.page import SCRIPTS, to_html
 from legnn.report.payload import to_json
 
@@ -60,7 +60,7 @@ def test_the_command_writes_a_page(tmp_path):
     data = table_folder(tmp_path / "data", small_data())
     run = legnn.train(data, epochs=2, hidden=8, preset="simple", device="cpu", out=tmp_path / "run")
     out = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3, n5"])
+    done = CliRunner().invoke(make_app(), ["report", str(run.folder), "--out", str(out), "--nodes", "n3, n5"])
     assert done.exit_code == 0, done.output
     data = re.search(r'id="data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL)[1]
     assert [one["id"] for one in json.loads(data)["runs"][0]["sections"]["node"]] == ["n3", "n5"]
@@ -72,10 +72,10 @@ def test_the_command_has_a_section_of_labels_only_if_they_are_given(tmp_path):
     checked, out = tmp_path / "labels.csv", tmp_path / "page.html"
     legnn.check_labels(run, folds=2, repeats=1).table.to_csv(checked, index=False)
     for more, is_there in (([], False), (["--labels", str(checked)], True)):
-        done = CliRunner().invoke(app, ["report", str(run.folder), "--out", str(out), "--nodes", "n3", *more])
+        done = CliRunner().invoke(make_app(), ["report", str(run.folder), "--out", str(out), "--nodes", "n3", *more])
         assert done.exit_code == 0, done.output
         assert ('"labels":"Labels that look wrong"' in out.read_text(encoding="utf-8")) == is_there
-    done = CliRunner().invoke(app, ["report", str(run.folder), "--serve", "--labels", str(checked)])
+    done = CliRunner().invoke(make_app(), ["report", str(run.folder), "--serve", "--labels", str(checked)])
     assert isinstance(done.exception, legnn.InputError)
 
 

@@ -12,7 +12,7 @@ from tests.runs.small_runs import QUICK, cut_short
 from typer.testing import CliRunner
 
 import legnn
-from legnn.cli.entry_point import app
+from legnn.cli import make_app
 from legnn.errors import InputError
 from legnn.runs import RunFolder
 from legnn.runs.ensemble import Member, write_ensemble
@@ -66,7 +66,7 @@ def test_a_log_that_was_edited_is_noticed_in_a_finished_run_and_when_one_is_cont
 
 
 def test_predictions_that_the_command_writes_anew_are_those_of_the_run(finished):
-    done = CliRunner().invoke(app, ["predict", str(finished), "--top", "2"])
+    done = CliRunner().invoke(make_app(), ["predict", str(finished), "--top", "2"])
     assert done.exit_code == 0, done.output
     assert len(pd.read_parquet(finished / "predictions.parquet").columns) > 4
     assert len(legnn.Run.open(finished).predictions) == 40

@@ -17,9 +17,6 @@ from legnn.cli.processes import is_rank_zero, wait_for_rank_zero
 from legnn.environment import thread_waiting
 from legnn.errors import InputError, Interrupted, LegnnError, first_line
 
-app: typer.Typer
-"""The program with all its commands."""
-
 COMMANDS = {
     "train": "training",
     "auto": "auto",
@@ -51,12 +48,6 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
             made.command()(command)
     made.callback()(_options)
     return made
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":
-        return make_app()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _print_version(is_asked: bool) -> None:

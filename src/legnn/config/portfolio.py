@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
 from legnn.config.facts import GraphFacts
-from legnn.typed_json import as_kind, parse_json
+from legnn.typed_json import read_json
 
 FILE = Path(__file__).with_name("portfolio.json")
 
@@ -30,15 +29,6 @@ class Portfolio:
     typed_default: list[str]
     """Candidates of LEGNN for several node types."""
 
-    @classmethod
-    def from_json(cls, text: str) -> Portfolio:
-        """Reads the text of `to_json`."""
-        return as_kind(parse_json(text.encode()), cls, "the portfolio")
-
-    def to_json(self) -> str:
-        """Returns it as text."""
-        return json.dumps(asdict(self), indent=1) + "\n"
-
     def order(self, facts: GraphFacts) -> list[str]:
         """Returns the candidates for a graph, the most promising first."""
         if facts.num_types == 1:
@@ -53,4 +43,4 @@ class Portfolio:
 @cache
 def learned_portfolio() -> Portfolio:
     """Returns the portfolio of the package."""
-    return Portfolio.from_json(FILE.read_text())
+    return read_json(FILE, Portfolio)
