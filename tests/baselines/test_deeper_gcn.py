@@ -10,6 +10,7 @@ from torch_geometric.nn import GENConv
 
 import legnn
 from legnn.baselines.deeper_gcn import GENLayer
+from legnn.nn import DataShape
 
 
 def normalize(norm, x):
@@ -48,7 +49,7 @@ def test_it_is_its_equations(layers, norm):
 def test_its_layer_is_pygs_with_the_same_gradients(norm, temperature):
     # without self-loops, a node has no neighbors at all
     graph = graph_for("deeper_gcn", loops=False)
-    ours = GENLayer(settings_of("deeper_gcn", norm=norm), 8).double()
+    ours = GENLayer(settings_of("deeper_gcn", norm=norm), DataShape(8, 3)).double()
     theirs = GENConv(8, 8, learn_t=True, t=temperature, norm=None if norm == "none" else norm).double()
     torch.nn.init.constant_(ours.temperature, temperature)
     theirs.mlp[0].weight.data, theirs.mlp[-1].weight.data = ours.expand.weight.data, ours.contract.weight.data
@@ -68,7 +69,7 @@ def test_its_layer_is_pygs_with_the_same_gradients(norm, temperature):
 
 def test_weights_that_would_vanish_beside_those_of_other_nodes_are_still_a_mean():
     graph = graph_for("deeper_gcn")
-    layer = GENLayer(settings_of("deeper_gcn"), 8)
+    layer = GENLayer(settings_of("deeper_gcn"), DataShape(8, 3))
     x = torch.rand(NODES, 8)
     x[0] = 1e4
     found = layer.aggregate(x, graph)

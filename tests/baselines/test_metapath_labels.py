@@ -14,8 +14,7 @@ from tests.typed_graphs import small_hetero, with_tags
 from torch import Tensor
 
 import legnn
-from legnn.baselines.metapath_labels import MetapathLabels
-from legnn.baselines.metapaths import MOST_PRODUCTS, feature_paths, label_paths, metapath_graph
+from legnn.baselines.metapath_labels import MOST_PRODUCTS, MetapathLabels, feature_paths, label_paths, metapath_graph
 from legnn.config.candidates import CANDIDATES
 from legnn.graph import Adjacency, LabelGraph
 from legnn.nn import DataShape

@@ -36,7 +36,8 @@ def padded_and_not(model: LEGNN, task: Task, seeds: torch.Tensor, fanout: int, f
     fanouts = [fanout] * model.num_stages
     sample = sample_label_graph(task.show(shown), seeds, fanouts, (key, 1))
     if model.uses_class_mean:
-        sample = sample.with_class_mean(torch.randn(3, task.x.size(1), generator=torch.Generator().manual_seed(1)))
+        mean = torch.randn(3, task.x.size(1), generator=torch.Generator().manual_seed(1))
+        sample = replace(sample, class_mean=mean)
     sizes = SampleSizes.padded([SampleSizes.from_sample(sample)], factor)
     return sample, pad_sample(sample, sizes), sizes
 

@@ -1,5 +1,7 @@
 """Any PyG convolution as a label-enhanced layer, and our own layers against PyG's."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv, T
 from legnn.config.model import PublishedSettings
 from legnn.errors import InputError
 from legnn.graph import Adjacency, LabelGraph
-from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, lift, lifted, register_backbone
+from legnn.nn import BACKBONES, GAT, GCN, LEGNN, SAGE, LabelLayer, Lift, lifted, register_backbone
 from legnn.nn.published import PublishedGAT
 
 D = 8
@@ -43,7 +45,7 @@ def inputs(graph: LabelGraph) -> tuple[torch.Tensor, torch.Tensor]:
 def test_a_lifted_convolution_passes_messages_along_all_three_kinds_of_edges(name):
     graph = ringed()
     x, labels = inputs(graph)
-    layer = lift(CONVOLUTIONS[name])(D, D)
+    layer = Lift(CONVOLUTIONS[name], D, D)
     nodes, new_labels = layer(x, labels, graph)
     assert nodes.shape == (12, D)
     assert new_labels.shape == (3, D)
@@ -124,8 +126,8 @@ def test_a_lifted_mean_equals_our_sage_without_its_root(update_labels):
     for root in (ours.root, *([ours.label_root] if update_labels else [])):
         nn.init.zeros_(root.weight)
         nn.init.zeros_(root.bias)
-    theirs = lift(lambda both, out: SAGEConv(both, out, root_weight=False, bias=False))(
-        D, D, update_labels=update_labels
+    theirs = Lift(
+        lambda both, out: SAGEConv(both, out, root_weight=False, bias=False), D, D, update_labels=update_labels
     )
     with torch.no_grad():
         theirs.node_to_node.lin_l.weight.copy_(ours.node.weight)
@@ -138,7 +140,7 @@ def test_a_lifted_mean_equals_our_sage_without_its_root(update_labels):
 def test_a_lifted_vanilla_layer_is_the_convolution_itself():
     graph = ringed()
     x, _ = inputs(graph)
-    layer = lift(CONVOLUTIONS["GATv2Conv"])(D, D, enhanced=False)
+    layer = Lift(CONVOLUTIONS["GATv2Conv"], D, D, enhanced=False)
     nodes, labels = layer(x, None, graph)
     assert labels is None
     assert layer.label_to_node is None
@@ -146,7 +148,7 @@ def test_a_lifted_vanilla_layer_is_the_convolution_itself():
 
 
 def test_a_lifted_convolution_refuses_what_it_cannot_do():
-    make = lift(CONVOLUTIONS["SAGEConv"])
+    make = partial(Lift, CONVOLUTIONS["SAGEConv"])
     with pytest.raises(InputError, match="normalize = 'joint' needs gcn, sage or gat"):
         make(D, D, normalize="joint")
     graph = ringed()

@@ -17,7 +17,7 @@ from legnn.baselines import ARCHITECTURES
 from legnn.errors import InputError
 from legnn.graph import LabelGraph, sample_label_graph
 from legnn.nn import LEGNN, DataShape
-from legnn.nn.encoder import class_mean
+from legnn.nn.message_passing import class_mean
 from legnn.nn.propagated import Propagated
 from legnn.nn.reference import dense_appnp, dense_dagnn
 from legnn.training import LayerWise, Task

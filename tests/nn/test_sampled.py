@@ -8,7 +8,7 @@ from tests.backbones import PLAIN, WITH_LIFTED
 from tests.nn.test_model import IN, USAGES, make
 
 from legnn.graph import Adjacency, LabelGraph, sample_label_graph
-from legnn.nn.encoder import class_mean
+from legnn.nn.message_passing import class_mean
 
 CLASSES, NODES = 4, 40
 

@@ -1,5 +1,7 @@
 """Inference: probabilities, their post-processing, and the labels that it may see."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,8 +83,8 @@ def test_a_model_that_sees_no_labels_is_computed_once_for_all_folds():
 def test_top_classes_and_those_of_some_nodes_are_those_of_all_probabilities(kind, postprocess):
     found = inference(kind, postprocess=postprocess)
     p = found.predict_proba()
-    assert torch.equal(found.predict_top(2), top_classes(p, 2))
-    assert torch.equal(found.predict_top(2)[:, 0], found.predict())
+    assert torch.equal(found.predict(partial(top_classes, top=2)), top_classes(p, 2))
+    assert torch.equal(found.predict(partial(top_classes, top=2))[:, 0], found.predict())
     nodes = torch.cat([found.task.train[:2], found.task.val]).sort().values
     assert torch.equal(found.proba_of(nodes), p[nodes])
 
@@ -94,7 +96,7 @@ def test_top_classes_are_in_order_and_no_more_than_there_are():
     assert top_classes(p[:0], 2).shape == (0, 2, 2)
 
 
-@pytest.mark.parametrize("ask", [Inference.predict, lambda one: one.predict_top(2)])
+@pytest.mark.parametrize("ask", [Inference.predict, lambda one: one.predict(partial(top_classes, top=2))])
 def test_who_asks_for_classes_never_has_the_logits_of_all_nodes(ask, monkeypatch):
     """Layer by layer they are reduced chunk by chunk."""
     found = inference("enhanced")

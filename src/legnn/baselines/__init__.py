@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -26,50 +27,42 @@ def _label_propagation(settings: ModelSettings, data: DataShape) -> Model:
     return LabelPropagation(settings.label_propagation.steps, settings.label_propagation.alpha)
 
 
-class _Architectures(Mapping[str, Builder]):
+class _Architectures(UserDict[str, Builder | str]):
     """Builders by name: functions, or classes of this package that are imported when they are asked for."""
 
-    def __init__(self, builders: Mapping[str, Builder | str]) -> None:
-        self._builders = builders
-
-    def __getitem__(self, name: str) -> Builder:
-        builder = self._builders[name]
+    def __getitem__(self, name: str) -> Any:
+        builder = self.data[name]
         return getattr(import_module(f"legnn.baselines.{name}"), builder) if isinstance(builder, str) else builder
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._builders)
 
-    def __len__(self) -> int:
-        return len(self._builders)
-
-
-_BUILDERS: dict[str, Builder | str] = {
-    "legnn": _legnn,
-    "pyg_gcn": "PyGGCN",
-    "label_propagation": _label_propagation,
-    "mlp": "MLP",
-    "jknet": "JKNet",
-    "sign": "SIGN",
-    "unimp": "UniMP",
-    "deeper_gcn": "DeeperGCN",
-    "gaan": "GaAN",
-    "gcn_lpa": "GCNLPA",
-    "label_highway": "LabelHighway",
-    "boosted_trees": "BoostedTrees",
-    "metapath_labels": "MetapathLabels",
-    "hgconv": "HGConv",
-    "hetsann": "HetSANN",
-    "r_hgnn": "RHGNN",
-    "r_gsn": "RGSN",
-    "rshn": "RSHN",
-}
-ARCHITECTURES: Mapping[str, Builder] = _Architectures(_BUILDERS)
+ARCHITECTURES = _Architectures(
+    {
+        "legnn": _legnn,
+        "pyg_gcn": "PyGGCN",
+        "label_propagation": _label_propagation,
+        "mlp": "MLP",
+        "jknet": "JKNet",
+        "sign": "SIGN",
+        "unimp": "UniMP",
+        "deeper_gcn": "DeeperGCN",
+        "gaan": "GaAN",
+        "gcn_lpa": "GCNLPA",
+        "label_highway": "LabelHighway",
+        "boosted_trees": "BoostedTrees",
+        "metapath_labels": "MetapathLabels",
+        "hgconv": "HGConv",
+        "hetsann": "HetSANN",
+        "r_hgnn": "RHGNN",
+        "r_gsn": "RGSN",
+        "rshn": "RSHN",
+    }
+)
 """Builders of models by the name that `architecture` holds; a class stands in the module of that name."""
 
 
 def __getattr__(name: str) -> Any:
     """Returns a class of a design, imported when it is asked for: `from legnn.baselines import UniMP`."""
-    for module, builder in _BUILDERS.items():
+    for module, builder in ARCHITECTURES.data.items():
         if builder == name:
             return ARCHITECTURES[module]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,9 +27,9 @@ class GENLayer(nn.Module):
     `A (e ∘ m) / A e` with `e = exp(t m)`: there is no tensor of edges times channels.
     """
 
-    def __init__(self, settings: ModelSettings, channels: int) -> None:
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
-        self.temperature = nn.Parameter(torch.ones(()))
+        channels, self.temperature = settings.hidden, nn.Parameter(torch.ones(()))
         self.expand = Linear(channels, 2 * channels, bias=False)
         self.norm = make_norm(settings.norm, 2 * channels)
         self.contract = Linear(2 * channels, channels, bias=False)
@@ -56,13 +56,11 @@ class DeeperGCN(ProjectedModel):
     The logits are `dropout(relu(norm(H^K))) W + b`.
     """
 
+    layer_type = GENLayer
+
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.acts = nn.ModuleList(NormActDropout(settings, settings.hidden) for _ in range(settings.layers + 1))
-
-    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
-        """`GEN`."""
-        return GENLayer(settings, settings.hidden)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""

@@ -29,14 +29,15 @@ class GatedAttention(nn.Module):
     channels.
     """
 
-    def __init__(self, channels: int, heads: int) -> None:
+    def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__()
-        self.heads, each = heads, channels_per_head(channels, heads)
+        channels, self.heads = settings.hidden, settings.attention.heads
+        each = channels_per_head(channels, self.heads)
         self.query = nn.Linear(channels, channels)  # FC_xa
         self.key = nn.Linear(channels, channels)  # FC_za
         self.value = nn.Linear(channels, channels)  # FC_v
         self.pool = nn.Linear(channels, each)  # FC_m
-        self.gate = nn.Linear(2 * channels + each, heads)  # FC_g
+        self.gate = nn.Linear(2 * channels + each, self.heads)  # FC_g
         self.out = nn.Linear(2 * channels, channels)  # FC_o
 
     def forward(self, x: Tensor, graph: LabelGraph, edge_index: Tensor) -> Tensor:
@@ -67,13 +68,11 @@ class GatedAttention(nn.Module):
 class GaAN(EdgeMessageModel, ProjectedModel):
     """`H⁰ = dropout(X) P + b`, `H^{k+1} = dropout(relu(norm(attention_k(H^k))))`, logits `H^K W + b`."""
 
+    layer_type = GatedAttention
+
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.acts = nn.ModuleList(NormActDropout(settings, settings.hidden) for _ in range(settings.layers))
-
-    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
-        """Gated attention."""
-        return GatedAttention(settings.hidden, settings.attention.heads)
 
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """`H^{k+1}` `[M, D]`."""

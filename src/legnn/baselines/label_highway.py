@@ -25,7 +25,7 @@ class LabelHighway(WholeGraphGCN):
 
     def times(self, graph: LabelGraph, dtype: torch.dtype) -> Times:
         """`x ↦ Û x`."""
-        union, scale = graph.cached(("union", dtype), lambda: (_without_shared_pairs(graph), _scale(graph, dtype)))
+        union, scale = graph.cached(("union", dtype), lambda: _union(graph, dtype))
         scales = Scales(source=scale, target=scale, to_label=scale)
         of_shown = scale.index_select(0, graph.shown)
 
@@ -49,19 +49,13 @@ def _shared_pairs(graph: LabelGraph) -> Tensor:
     return is_shared.to(graph.degree.dtype)
 
 
-def _without_shared_pairs(graph: LabelGraph) -> LabelGraph:
-    """The graph of `A - A₁ ∘ S`, with the same labels."""
-    adjacency = graph.adjacency
-    weight = 1.0 if adjacency.weight is None else adjacency.weight
-    return LabelGraph(
-        adjacency.with_weight_both_ways(weight - _shared_pairs(graph)), graph.shown, graph.y, graph.num_classes
-    )
-
-
-def _scale(graph: LabelGraph, dtype: torch.dtype) -> Tensor:
-    """`[M]` `D^{-1/2}` of `U`, 0 for a node without edges."""
+def _union(graph: LabelGraph, dtype: torch.dtype) -> tuple[LabelGraph, Tensor]:
+    """The graph of `A - A₁ ∘ S`, with the same labels, and `[M]` `D^{-1/2}` of `U`, 0 for a node without edges."""
+    pairs, adjacency = _shared_pairs(graph), graph.adjacency
+    weight = (1.0 if adjacency.weight is None else adjacency.weight) - pairs
+    union = LabelGraph(adjacency.with_weight_both_ways(weight), graph.shown, graph.y, graph.num_classes)
     # sums of ones are exact in any order
-    shared = torch.zeros_like(graph.degree).index_add(0, graph.adjacency.row, _shared_pairs(graph))
+    shared = torch.zeros_like(graph.degree).index_add(0, adjacency.row, pairs)
     others = torch.zeros_like(shared).index_copy(0, graph.shown, graph.label_count.index_select(0, graph.y))
     degree = (graph.degree - shared + others).to(torch.promote_types(dtype, torch.float32))
-    return degree.pow(-0.5).masked_fill(degree == 0, 0.0)
+    return union, degree.pow(-0.5).masked_fill(degree == 0, 0.0)

@@ -37,10 +37,6 @@ class MLP(FeatureModel):
             nodes = act(self.matrices[k - 1](nodes) if k else nodes)
         return nodes, None
 
-    def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
-        """Never called: there are no stages."""
-        raise NotImplementedError
-
     def classify(self, nodes: Tensor) -> Tensor:
         """`H^{K-1} W_K + b_K` `[n, C]`."""
         return to_logits(nodes if self.classifier is None else self.classifier(nodes))

@@ -20,16 +20,15 @@ from legnn.nn.layer import Linear, Nodes, add_bias, glorot_linear, to_logits
 class ProjectedModel(FeatureModel):
     """A staged model with `H⁰ = dropout(X) P + b`, layers of as many channels, and the logits `H^K W + b`."""
 
+    layer_type: Callable[[ModelSettings, DataShape], nn.Module]
+    """Makes a layer."""
+
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         self.channels, self.num_stages = settings.hidden, settings.layers
         self.project = Linear(self.in_channels, settings.hidden)
-        self.layers = nn.ModuleList(self.make_layer(settings, data) for _ in range(settings.layers))
+        self.layers = nn.ModuleList(self.layer_type(settings, data) for _ in range(settings.layers))
         self.classifier = Linear(settings.hidden, data.classes)
-
-    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
-        """Returns a layer with weights of its own."""
-        raise NotImplementedError
 
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`H⁰` `[n, D]`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from legnn.config.model import ModelSettings
 from legnn.graph import LabelGraph
@@ -27,6 +27,7 @@ class PyGGCN(FeatureInputs):
     full_batch_reason = "it is PyG's own module (`model.backbone=gcn` and `model.labels=vanilla` have them)"
     uses_labels = False
     takes_sparse, ignores_dtype = False, True
+    decayed = ("gcn.convs.0",)
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         # PyG's module knows no types: each has columns of its own
@@ -41,11 +42,6 @@ class PyGGCN(FeatureInputs):
             add_self_loops=False,
             **NORMS.get(settings.norm, {}),
         )
-
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The first convolution."""
-        return self.gcn.convs[0]
 
     def forward(self, inputs: Tensor, graph: LabelGraph) -> Tensor:
         """Logits `[M, C]`."""

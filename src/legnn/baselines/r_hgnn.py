@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -96,11 +97,7 @@ class RHGNNLayer(TypedLayer):
         return self.into[relation[1]].index(self.relations.index(relation))
 
     def _normed(self, x: Tensor, kind: int) -> Tensor:
-        if self.norm is None:
-            return x
-        norm = self.norm[kind]
-        assert isinstance(norm, nn.LayerNorm)
-        return apply_norm(norm, x)
+        return x if self.norm is None else apply_norm(cast(nn.LayerNorm, self.norm[kind]), x)
 
 
 class Fusion(TypedLayer):
@@ -156,14 +153,12 @@ class RHGNN(TypedModel):
     def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
         """The representations after layer `k`; after the last layer fused, in the first `D` columns."""
         state: Tensor = self.relation_state
-        layer = self.layers[k]
-        assert isinstance(layer, RHGNNLayer)
-        for earlier in list(self.layers)[:k]:
-            assert isinstance(earlier, RHGNNLayer)
+        layers = cast(list[RHGNNLayer], list(self.layers))
+        for earlier in layers[:k]:
             state = earlier.propagate(state)
-        by_type = layer(*([part.split(self.hidden, 1) for part in parts] for parts in (x, targets)), edges, state)
+        by_type = layers[k](*([part.split(self.hidden, 1) for part in parts] for parts in (x, targets)), edges, state)
         if k + 1 == self.num_stages:
-            by_type = [[fused] for fused in self.fusion(by_type, layer.propagate(state))]
+            by_type = [[fused] for fused in self.fusion(by_type, layers[k].propagate(state))]
         return [F.pad(states := torch.cat(slots, 1), (0, self.channels - states.size(1))) for slots in by_type]
 
     def classify(self, nodes: Tensor) -> Tensor:

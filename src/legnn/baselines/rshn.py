@@ -28,8 +28,8 @@ class RSHN(TypedModel):
         super().__init__(settings, data)
         self.embedding = RelationEmbedding(self.relations, settings.hidden)
 
-    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
-        """`W`."""
+    def layer_type(self, settings: ModelSettings, data: DataShape) -> nn.Module:
+        """Makes `W`."""
         return glorot_linear(settings.hidden, settings.hidden)
 
     def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -43,6 +45,8 @@ class SIGN(FeatureModel):
     """
 
     takes_sparse = False
+    # each of them has a first matrix
+    decayed = ("branches",)
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
@@ -54,20 +58,11 @@ class SIGN(FeatureModel):
         self.branches = nn.ModuleList(Branch(self.in_channels, settings) for _ in range(settings.appnp.hops + 1))
         self.classifier = Linear((settings.appnp.hops + 1) * settings.hidden, data.classes)  # Ω
 
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The branches, each of which has a first matrix."""
-        return self.branches
-
     def forward(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """Logits `[M, C]`; over a whole graph from hops that are computed once."""
         if isinstance(graph, SampledLabelGraph):
             return super().forward(inputs, graph)
-        total: Tensor | None = None
-        for k, x in enumerate(self._hops(inputs, graph)):
-            total = self._add_branch(total, k, x)
-        assert total is not None
-        return self._logits(total)
+        return self._logits(reduce(torch.add, (self._branch(k, x) for k, x in enumerate(self._hops(inputs, graph)))))
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`X`, and the columns of the sum."""
@@ -79,21 +74,20 @@ class SIGN(FeatureModel):
         target_x, total = self._split(targets_of(nodes, block))
         # no parameter is in it: a gradient would travel along the edges for nothing
         x = self._split(nodes.detach())[0]
-        return torch.cat([gcn_propagate(block, x), self._add_branch(total, k, target_x.detach())], 1), None
+        return torch.cat([gcn_propagate(block, x), total + self._branch(k, target_x.detach())], 1), None
 
     def classify(self, nodes: Tensor) -> Tensor:
         """Logits `[n, C]`."""
         x, total = self._split(nodes)
-        return self._logits(self._add_branch(total, self.num_stages, x.detach()))
+        return self._logits(total + self._branch(self.num_stages, x.detach()))
 
     def _split(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         return nodes[:, : self.in_channels], nodes[:, self.in_channels :]
 
-    def _add_branch(self, total: Tensor | None, k: int, x: Features) -> Tensor:
-        """`total + B_k(x) Ω_k` `[n, C]`."""
+    def _branch(self, k: int, x: Features) -> Tensor:
+        """`B_k(x) Ω_k` `[n, C]`."""
         part = self.classifier.weight[:, k * self.hidden : (k + 1) * self.hidden]
-        out = linear(self.branches[k](x), part)
-        return out if total is None else total + out
+        return linear(self.branches[k](x), part)
 
     def _logits(self, total: Tensor) -> Tensor:
         return to_logits(add_bias(total, self.classifier.bias))

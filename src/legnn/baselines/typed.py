@@ -17,7 +17,7 @@ from legnn.graph import LabelGraph
 from legnn.nn import DataShape
 from legnn.nn.gat import COLUMNS
 from legnn.nn.layer import Linear, Nodes, channels_per_head, glorot, glorot_linear, linear
-from legnn.nn.relations import Relation, RelationGraph, relation_graph
+from legnn.nn.relations import RelationGraph, relation_graph
 from legnn.ops import AttentionConfig, Scales, attend, drop
 
 SLOPE = 0.2
@@ -34,7 +34,8 @@ class TypedLayer(nn.Module):
         super().__init__()
         self.channels, self.heads, self.dropout = settings.hidden, settings.attention.heads, settings.dropout
         self.types, self.relations = data.types, tuple(data.relations)
-        self.into = [incoming(self.relations, kind) for kind in range(self.types)]
+        # the numbers of the relations to each type
+        self.into = [[k for k, (_, target) in enumerate(self.relations) if target == t] for t in range(self.types)]
 
     def compared(self) -> list[str]:
         """The numbers of relations that are not the only one to their target type."""
@@ -63,7 +64,6 @@ class TypedModel(ProjectedModel):
 
     title: ClassVar[str]
     """As papers call it."""
-    layer_type: ClassVar[type[TypedLayer]]
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         if data.types < 2:
@@ -74,10 +74,6 @@ class TypedModel(ProjectedModel):
         super().__init__(settings, data)
         self.types, self.relations, self.dropout = data.types, tuple(data.relations), settings.dropout
 
-    def make_layer(self, settings: ModelSettings, data: DataShape) -> nn.Module:
-        """Returns a layer with weights of its own."""
-        return self.layer_type(settings, data)
-
     def run_layer(self, k: int, x: Parts, targets: Parts, edges: RelationGraph) -> Parts:
         """The states `[M_t, D]` after layer `k`, from `x` `[N_t, D]` and `targets` `[M_t, D]`."""
         return self.layers[k](x, targets, edges)
@@ -87,11 +83,6 @@ class TypedModel(ProjectedModel):
         edges = relation_graph(block, self.types, self.relations)
         parts = self.run_layer(k, edges.sources.split(nodes), edges.targets.split(nodes), edges)
         return edges.targets.join(parts), None
-
-
-def incoming(relations: Sequence[Relation], kind: int) -> list[int]:
-    """Returns the numbers of the relations whose targets are of the type `kind`."""
-    return [number for number, (_, target) in enumerate(relations) if target == kind]
 
 
 def head_scores(values: Tensor, vectors: Tensor) -> Tensor:
@@ -128,17 +119,15 @@ def attend_relation(
     if target is not None:
         # `attend` reads the scores of targets from the first rows of the matrix: it must have a row for each
         rows = max(values.size(0), target.size(0))
-        relation = relation.cached("rows of targets", lambda: _with_columns(relation, rows))
+        relation = relation.cached(
+            "rows of targets", lambda: replace(relation, adjacency=replace(relation.adjacency, num_cols=rows))
+        )
         columns = [F.pad(part, (0, 0, 0, rows - part.size(0))) for part in (*columns, target.to(values.dtype))]
     both = torch.cat(columns, 1)
     both = F.pad(both, (0, -both.size(1) % COLUMNS))
     config = AttentionConfig(D, heads, target is not None, slope)
     output = attend(relation, both, None, None, None, Scales(), config, update_labels=False)
     return output.nodes[:, :D], output.log_denominator
-
-
-def _with_columns(relation: LabelGraph, columns: int) -> LabelGraph:
-    return replace(relation, adjacency=replace(relation.adjacency, num_cols=columns))
 
 
 def edges_into(edges: RelationGraph, kind: int) -> list[tuple[int, int, LabelGraph]]:

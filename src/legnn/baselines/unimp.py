@@ -11,7 +11,7 @@ from legnn.graph import LabelGraph, SampledLabelGraph
 from legnn.lazy import lazy_module
 from legnn.nn import DataShape
 from legnn.nn.block import NormActDropout
-from legnn.nn.layer import Nodes, channels_per_head, glorot, targets_of, to_logits
+from legnn.nn.layer import Nodes, channels_per_head, glorot, targets_of
 from legnn.ops import drop, label_gather
 
 pyg_nn = lazy_module("torch_geometric.nn")
@@ -29,6 +29,7 @@ class UniMP(EdgeMessageModel):
 
     uses_labels = True
     takes_sparse = False
+    decayed = ("layers.0",)
 
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
@@ -42,11 +43,6 @@ class UniMP(EdgeMessageModel):
         last = pyg_nn.TransformerConv(self.widths[-1], data.classes, heads, concat=False, beta=True)
         self.layers = nn.ModuleList([*layers, last])
         self.acts = nn.ModuleList(NormActDropout(settings, hidden) for _ in layers)
-
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The first layer."""
-        return self.layers[0]
 
     def encode(self, inputs: Tensor, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`dropout(X) + Y W_c` `[n, channels]`."""
@@ -62,7 +58,3 @@ class UniMP(EdgeMessageModel):
 
     def _pad(self, x: Tensor) -> Tensor:
         return F.pad(x, (0, self.channels - x.size(1)))
-
-    def classify(self, nodes: Tensor) -> Tensor:
-        """The logits `[n, C]`, which the last stage has computed."""
-        return to_logits(nodes)

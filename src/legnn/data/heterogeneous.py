@@ -44,10 +44,9 @@ def to_homogeneous(
     `class_names`, `label_x` and `label_adjacency`. Each relation has `edge_index` and may have `edge_weight`, which is
     1 elsewhere. The other arguments are those of `raw_from_pyg`.
     """
-    labeled = _labeled_type(graph, name, training)
     graph = copy(graph)  # `graph[kind]` adds a type that edges alone name
     relations, sizes = _relations(graph, name)
-    _check_target(target_type, labeled, sizes, name)
+    labeled = _labeled_type(graph, sizes, name, target_type, training)
     target = target_type or labeled or next(iter(sizes))
     count = torch.tensor(list(sizes.values()))
     node_type = torch.repeat_interleave(torch.arange(len(sizes)), count)
@@ -86,33 +85,31 @@ def _listed(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _labeled_type(graph: HeteroData, name: str, training: bool) -> str | None:
-    labeled = [kind for kind in graph.node_types if graph[kind].get("y") is not None]
+def _labeled_type(
+    graph: HeteroData, sizes: dict[str, int], name: str, target_type: str | None, training: bool
+) -> str | None:
+    """Returns the type that has labels, which must be the one to be predicted; None if nothing is labeled."""
+    labeled = [kind for kind in sizes if graph[kind].get("y") is not None]
     if len(labeled) > 1:
         raise InputError(
             f"{name} has y for the types {_listed(labeled)}; keep that of the one type that is to be classified"
         )
     if not labeled and training:
-        types = _listed(graph.node_types) if graph.node_types else "none"
         raise InputError(
-            f"no node type of {name} has y; give the one that is to be classified its classes (types: {types})"
+            f"no node type of {name} has y; give the one that is to be classified its classes (types: "
+            f"{_listed([*sizes])})"
         )
-    return labeled[0] if labeled else None
-
-
-def _check_target(target_type: str | None, labeled: str | None, sizes: dict[str, int], name: str) -> None:
     if not any(sizes.values()):
         raise InputError(f"{name} has no nodes; there must be at least one of each class")
-    if target_type is None:
-        return
-    if target_type not in sizes:
+    if target_type is not None and target_type not in sizes:
         raise InputError(
             f"{name} has no node type {target_type!r}, the one to be predicted; it has {_listed([*sizes])}"
         )
-    if labeled not in (None, target_type):
+    if target_type is not None and labeled not in ([], [target_type]):
         raise InputError(
-            f"{name} has labels of {labeled!r}, but {target_type!r} is to be predicted; take the labels out"
+            f"{name} has labels of {labeled[0]!r}, but {target_type!r} is to be predicted; take the labels out"
         )
+    return labeled[0] if labeled else None
 
 
 def _relations(graph: HeteroData, name: str) -> tuple[dict[Relation, Tensor], dict[str, int]]:

@@ -42,9 +42,11 @@ def check_nodes(graph: RawGraph) -> None:
             raise InputError(f"{graph.name} has {plural(nodes, 'row')} in x and {len(values):,} in {field}")
     if graph.node_types is not None and bool((graph.y[~graph.node_types.target_mask] >= 0).any()):
         raise InputError(f"{graph.name} has labels of other types than {graph.node_types.target!r}; take them out")
-    if _ascends(graph.node_id):
+    ids = graph.node_id
+    # numbers that ascend, as rows that are numbered do: no two of them are the same
+    if ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all()):
         return
-    keys = pd.DataFrame({"id": graph.node_id})
+    keys = pd.DataFrame({"id": ids})
     if graph.node_types is not None:
         keys["type"] = graph.node_types.node_type.numpy()  # nodes of different types may have the same id
     duplicated = keys.duplicated(keep=False).to_numpy()
@@ -54,11 +56,6 @@ def check_nodes(graph: RawGraph) -> None:
         raise InputError(
             f"node id {_id(graph.node_id, first)} of {graph.name} is in rows {rows[0]} and {rows[1]}; ids must differ"
         )
-
-
-def _ascends(ids: np.ndarray) -> bool:
-    """Whether ids are numbers that ascend, as rows that are numbered do: no two of them are the same."""
-    return ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all())
 
 
 def check_finite(x: Tensor, name: str, ids: np.ndarray, columns: list[str] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -112,10 +112,6 @@ class SampledLabelGraph:
     def to(self, device: torch.device) -> SampledLabelGraph:
         """Returns the sample on `device`; from pinned memory without synchronizing."""
         return move_tensors(self, device)
-
-    def with_class_mean(self, mean: Tensor | None) -> SampledLabelGraph:
-        """Returns the sample with the class means of the whole graph."""
-        return replace(self, class_mean=mean)
 
     def layer(self, k: int) -> LabelBlock:
         """Returns what layer `k` (from 0) reads."""

@@ -6,7 +6,7 @@ from legnn.nn.base import DataShape, Model, StagedModel
 from legnn.nn.gat import GAT
 from legnn.nn.gcn import GCN
 from legnn.nn.layer import LabelLayer, LayerOptions
-from legnn.nn.lifting import Lift, lift
+from legnn.nn.lifting import Lift
 from legnn.nn.model import LEGNN, Representations
 from legnn.nn.propagated import APPNP, DAGNN
 from legnn.nn.sage import SAGE
@@ -28,7 +28,6 @@ __all__ = [
     "ModelSettings",
     "Representations",
     "StagedModel",
-    "lift",
     "lifted",
     "register_backbone",
 ]

@@ -13,7 +13,7 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, TypedFeatures, project, scatter_by_type, to_sparse_if_faster
-from legnn.nn.layer import Linear, Nodes, check_states, targets_of
+from legnn.nn.layer import Linear, Nodes, check_states, targets_of, to_logits
 from legnn.nn.scaling import FeatureScale
 
 
@@ -47,11 +47,8 @@ class Model(nn.Module, ABC):
     """`[E, D]` matrices that training keeps of each stage."""
     full_batch_reason: str = "it is not computed stage by stage"
     """Why a model that is not staged needs the whole graph."""
-
-    @property
-    def decayed_module(self) -> nn.Module | None:
-        """The part that holds the first matrix, on which the published GCN has its penalty."""
-        return None
+    decayed: tuple[str, ...] = ()
+    """Names of the parts that `weight_decay` is for: the one with the first matrix, as in the published GCN."""
 
     def fit_scaler(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Take the statistics of the features `[M, F]` that `prepare` scales by."""
@@ -81,8 +78,8 @@ class Model(nn.Module, ABC):
         """
 
     def parameter_groups(self, weight_decay: float, weight_decay_layers: float = 0.0) -> list[dict[str, Any]]:
-        """Parameters for an optimizer, with `weight_decay` in `decayed_module` and `weight_decay_layers` elsewhere."""
-        decayed = [] if self.decayed_module is None else list(self.decayed_module.parameters())
+        """Parameters for an optimizer: `weight_decay` is for the parts `decayed`, `weight_decay_layers` for others."""
+        decayed = [parameter for name in self.decayed for parameter in self.get_submodule(name).parameters()]
         known = set(decayed)
         others = [parameter for parameter in self.parameters() if parameter not in known]
         return [
@@ -129,16 +126,16 @@ class StagedModel(Model):
         """`encode`, in any form that the first stage can read as a whole."""
         return self.encode(inputs, graph)
 
-    @abstractmethod
     def stage(self, k: int, nodes: Tensor, labels: Tensor | None, block: LabelGraph, initial: Nodes | None) -> Nodes:
         """The states after stage `k`, from 0, of the nodes that receive in `block`.
 
         With `uses_initial_state`, `initial` are the states before the first stage: `[M, D]` of these nodes, `[C, D]`.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]`, in single precision at least, from the states after the last stage."""
+        """Logits `[n, C]`, in single precision at least, from the states after the last stage: by default, these."""
+        return to_logits(nodes)
 
     def forward(self, inputs: Any, graph: LabelGraph | SampledLabelGraph) -> Tensor:
         """Logits `[M, C]` for `inputs` of all nodes.
@@ -169,6 +166,7 @@ class FeatureInputs(Model):
     """Whether `forward` takes sparse features."""
     ignores_dtype: ClassVar[bool] = False
     """Whether it computes in the precision of the features: sums over edges are too coarse in any lower one."""
+    decayed: tuple[str, ...] = ("project",)
     project: nn.Module
     """The first matrix."""
 
@@ -179,11 +177,6 @@ class FeatureInputs(Model):
         self.num_features, self.in_channels = data.features, self.num_types * data.features
         self.num_classes, self.input_dropout = data.classes, settings.input_dropout
         self.scale = FeatureScale(settings.feature_scale, data.features, data.types)
-
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The projection of the features."""
-        return self.project
 
     def fit_scaler(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Computes the statistics of the features `[M, F]` that `prepare` scales by."""

@@ -11,15 +11,10 @@ from legnn.errors import InputError
 from legnn.graph.blocks import SampledLabelGraph
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.features import Features, project
-from legnn.nn.layer import Factors, check_states, glorot, glorot_linear, unsqueeze_as
+from legnn.nn.layer import Factors, check_states, glorot, glorot_linear
+from legnn.nn.message_passing import class_mean
 from legnn.ops.norm_act_dropout import drop
-from legnn.ops.propagate import add_labels_, class_sum
-
-
-def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
-    """The mean of `x` `[M, F]` over the nodes that show each class, `[C, F]`; zero where none does."""
-    total = class_sum(graph.to_labels, x)
-    return total / unsqueeze_as(graph.label_count.clamp(min=1), total)
+from legnn.ops.propagate import add_labels_
 
 
 class LabelEmbedding(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -54,7 +54,7 @@ class HGT(LabelLayer):
         def by_type(out: int, bias: bool = projection_bias) -> nn.ModuleList:
             return nn.ModuleList(Linear(in_channels, out, bias=bias) for _ in range(num_types))
 
-        def of_labels(out: int, needed: bool, bias: bool = projection_bias) -> Linear | None:
+        def of_labels(out: int, needed: bool, bias: bool = projection_bias) -> Any:
             return Linear(in_channels, out, bias=bias) if needed else None
 
         self.query = by_type(out_channels)  # Q_τ
@@ -66,8 +66,8 @@ class HGT(LabelLayer):
         self.label_to_node = _RelationWeights(heads, width) if self.enhanced else None
         self.label_query = of_labels(out_channels, self.update_labels)
         self.label_out = of_labels(out_channels, self.update_labels, self.has_label_bias)
-        self.label_gate = nn.Parameter(torch.ones(())) if self.update_labels else None
-        self.node_to_label = _RelationWeights(heads, width) if self.update_labels else None
+        self.label_gate: Any = nn.Parameter(torch.ones(())) if self.update_labels else None
+        self.node_to_label: Any = _RelationWeights(heads, width) if self.update_labels else None
 
     def forward(
         self,
@@ -125,10 +125,6 @@ class HGT(LabelLayer):
 
     def _new_labels(self, labels: Tensor, sent: Tensor, graph: LabelGraph) -> Tensor:
         """`[C, out]` from the nodes that show each label, `sent` being keys and values `[N, 2, heads, d]`."""
-        assert self.label_query is not None
-        assert self.label_out is not None
-        assert self.label_gate is not None
-        assert self.node_to_label is not None
         senders, query = graph.to_labels, self._by_head(self.label_query(self.drop(labels)))
         table = self.node_to_label(sent.index_select(0, senders.shown))
         attention = pyg_utils.softmax(_score(table, None, query, senders.y), senders.y, num_nodes=graph.num_classes)

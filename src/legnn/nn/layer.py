@@ -86,7 +86,8 @@ class LabelLayer(nn.Module, ABC):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_dropout(dropout)
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout must be at least 0 and below 1, got {dropout}")
         if normalize not in get_args(Normalize):
             raise InputError(f"normalize must be one of {', '.join(get_args(Normalize))}, got {normalize!r}")
         self.in_channels, self.out_channels, self.normalize = in_channels, out_channels, normalize
@@ -195,9 +196,3 @@ def check_states(name: str, x: Tensor, rows: int | None, columns: int) -> None:
     if columns != x.size(1) or rows not in (None, x.size(0)):
         expected = f"{columns} columns" if rows is None else f"{rows} rows and {columns} columns"
         raise InputError(f"{name} must have {expected}, got shape {list(x.shape)}")
-
-
-def check_dropout(dropout: float) -> None:
-    """Raises `InputError` unless `dropout` is in [0, 1)."""
-    if not 0 <= dropout < 1:
-        raise InputError(f"dropout must be at least 0 and below 1, got {dropout}")

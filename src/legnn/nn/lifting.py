@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Unpack
 
 import torch
@@ -86,12 +85,3 @@ def check_liftable(*, weighted: bool, label_edges: bool) -> None:
         raise InputError("a lifted convolution takes no edge weights; use gcn, sage or gat on a weighted graph")
     if label_edges:
         raise InputError("a lifted convolution takes no label–label edges; use gcn, sage or gat with them")
-
-
-def lift(make: MakeConvolution) -> Callable[..., Lift]:
-    """Returns a maker of `Lift` layers from a maker of PyG convolutions.
-
-    >>> from torch_geometric.nn import GATv2Conv
-    >>> backbone = lift(lambda channels, out: GATv2Conv(channels, out, add_self_loops=False))
-    """
-    return partial(Lift, make)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.layer import linear, targets_of
+from legnn.nn.layer import linear, targets_of, unsqueeze_as
 from legnn.nn.normalization import LabelScales, Normalization
-from legnn.ops.propagate import label_gather, propagate_messages
+from legnn.ops.propagate import class_sum, label_gather, propagate_messages
 from legnn.ops.rows import scale_rows
 
 SUM_FIRST = 2
@@ -80,6 +80,12 @@ def update_from_sums(
     if graph.label_adjacency is not None:
         from_labels = graph.label_adjacency.to(labels.dtype) @ scale_rows(labels, scales.to_labels)
     return add_relations(sums, from_labels, scales)
+
+
+def class_mean(graph: LabelGraph, x: Tensor) -> Tensor:
+    """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
+    total = class_sum(graph.to_labels, x)
+    return total / unsqueeze_as(graph.to_labels.count.clamp(min=1), total)
 
 
 def add_relations(from_nodes: Tensor, from_labels: Tensor | None, scales: LabelScales) -> Tensor:

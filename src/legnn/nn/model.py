@@ -89,6 +89,9 @@ class LEGNN(FeatureModel):
         self.encoder, self.layers, self.classifier = parts.encoder, parts.layers, parts.classifier
         self.channels = self.padding.settings.hidden
         self.uses_initial_state = any(block.layer.uses_initial_state for block in parts.blocks)
+        # a penalty on all matrices would shrink their product; GCNII's authors have one on the first and the last
+        # matrix, and another on those of the layers
+        self.decayed = ("encoder.project", "classifier") if self.uses_initial_state else ("encoder.project",)
         is_linear = settings.published.layer_dropout == 0 and settings.residual != "identity"
         self.reads_products = is_linear and settings.backbone in ("gcn", "sage", "gat")
         self.supports_padding = all(block.layer.supports_padding for block in parts.blocks)
@@ -96,15 +99,6 @@ class LEGNN(FeatureModel):
     def num_parameters(self) -> int:
         """The number of trained parameters."""
         return super().num_parameters() - self.num_padding
-
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The projection of the features: a penalty on all matrices would shrink their product.
-
-        GCNII's authors have one penalty on the first and the last matrix, and another on those of the layers.
-        """
-        project = self.encoder.project
-        return nn.ModuleList([project, self.classifier]) if self.uses_initial_state else project
 
     def encode(self, x: Features, graph: LabelGraph | SampledLabelGraph) -> tuple[Tensor, Tensor | None]:
         """`H_N⁰` `[M, D]` and, label-enhanced, `H_L⁰` `[C, D]`; where every layer reads them, after a ReLU."""

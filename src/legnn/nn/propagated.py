@@ -46,6 +46,8 @@ class Propagated(FeatureModel):
     parameters, and are computed in single precision at least: there are few columns.
     """
 
+    decayed = ("encoder.project",)
+
     def __init__(self, settings: ModelSettings, data: DataShape) -> None:
         super().__init__(settings, data)
         enhanced = settings.labels == "enhanced"
@@ -65,11 +67,6 @@ class Propagated(FeatureModel):
         if settings.published.init == "published":
             initialize_as_published(self.encoder, [], self.num_types)
 
-    @property
-    def decayed_module(self) -> nn.Module:
-        """The projection of the features."""
-        return self.encoder.project
-
     def encode(self, inputs: Features, graph: LabelGraph | SampledLabelGraph) -> Nodes:
         """`Z_N⁰` and `Z_L⁰`."""
         nodes, labels = self.encoder(inputs, graph)
@@ -83,10 +80,6 @@ class Propagated(FeatureModel):
         """`Â Z_N + Ŷ Z_L` and `Ŷᵀ Z_N + Ŝ Z_L`; no labels in the last step."""
         is_last = k + 1 == self.num_stages
         return pass_messages(block, nodes, labels, None, self.normalization, update_labels=not is_last)
-
-    def classify(self, nodes: Tensor) -> Tensor:
-        """Logits `[n, C]`."""
-        return to_logits(nodes)
 
 
 class APPNP(Propagated):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Unpack, get_args
+from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from legnn.config.model import AbsentLabel, ModelSettings, PublishedSettings
-from legnn.errors import InputError
 from legnn.graph.label_graph import LabelGraph
 from legnn.nn.attention_messages import LabelAttention
 from legnn.nn.gat import COLUMNS, GAT, head_scores, pad_rows, score_rows
@@ -32,13 +31,6 @@ class PublishedNormalization(Normalization):
     absent_label: AbsentLabel = "skip"
     scaled_scores: bool = False
     """Attention: whether the scores of sources are multiplied by `d_j^source`, as the messages are."""
-
-    def __post_init__(self) -> None:
-        if self.absent_label not in get_args(AbsentLabel):
-            raise InputError(f"absent_label must be one of {', '.join(get_args(AbsentLabel))}")
-
-        if not self.node_weight > 0:
-            raise InputError(f"node_weight must be above 0, got {self.node_weight}")
 
     def relation_weights(self, has_neighbors: Tensor, shows: Tensor) -> tuple[Tensor, Tensor]:
         """As in `Normalization`, with the weight of the neighbors."""
@@ -62,8 +54,9 @@ def published_normalization(normalization: Normalization, settings: ModelSetting
     variant = settings.published
     if variant.node_weight == 1 and variant.absent_label == "skip":
         return normalization
-    plain = {field.name: getattr(normalization, field.name) for field in fields(Normalization)}
-    return PublishedNormalization(**plain, node_weight=variant.node_weight, absent_label=variant.absent_label)
+    return PublishedNormalization(
+        **vars(normalization), node_weight=variant.node_weight, absent_label=variant.absent_label
+    )
 
 
 GAT_VARIANTS = (

@@ -8,11 +8,11 @@ from typing import Unpack
 from torch import Tensor, nn
 
 from legnn.graph.label_graph import LabelGraph
-from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, glorot_linear, targets_of, unsqueeze_as
-from legnn.nn.message_passing import pass_linear_messages
+from legnn.nn.layer import LabelLayer, LayerOptions, Linear, Nodes, glorot_linear, targets_of
+from legnn.nn.message_passing import class_mean, pass_linear_messages
 from legnn.nn.normalization import Normalization
 from legnn.nn.relations import SINGLE_RELATION, Relation, relation_graph
-from legnn.ops.propagate import add_labels_, class_sum
+from legnn.ops.propagate import add_labels_
 
 MEAN = Normalization("relation", target=-1.0, source=0.0)
 """Over the edges of a relation that are there: of a sample, over the sample."""
@@ -80,15 +80,9 @@ class RGCN(LabelLayer):
         nodes = add_labels_(graph.to_nodes, nodes, self.label_to_node(dropped))
         if self.label_root is None or self.node_to_label is None:
             return nodes, None
-        new_labels = self.label_root(labels) + self.node_to_label(shown_mean(graph, sent))
+        new_labels = self.label_root(labels) + self.node_to_label(class_mean(graph, sent))
         if self.label_to_label is not None and graph.label_adjacency is not None:
             S = graph.label_adjacency.to(labels.dtype)
             total = S.sum(1, keepdim=True)
             new_labels = new_labels + self.label_to_label(S @ dropped / total.masked_fill(total == 0, 1.0))
         return nodes, new_labels
-
-
-def shown_mean(graph: LabelGraph, x: Tensor) -> Tensor:
-    """The mean of `x` `[N, D]` over the nodes that send to each label, `[C, D]`; zero where none does."""
-    total = class_sum(graph.to_labels, x)
-    return total / unsqueeze_as(graph.to_labels.count.clamp(min=1), total)

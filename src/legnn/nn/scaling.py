@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import EllipsisType
 
 import torch
 from torch import Tensor, nn
@@ -34,24 +33,18 @@ class FeatureScale(nn.Module):
     @torch.no_grad()
     def fit(self, x: Tensor, node_type: Tensor | None = None) -> None:
         """Computes the statistics of `x` `[M, F]`, separately for each of `node_type` `[M]`."""
-        if node_type is None:
-            self._fit(x, ...)
-            return
-        for kind in node_type.unique().tolist():
-            self._fit(x[node_type == kind], kind)
-
-    def _fit(self, x: Tensor, row: int | EllipsisType) -> None:
-        if self.kind == "entries":
-            # chunk by chunk: x in double precision may not fit into memory
-            chunks = x.split(max(ENTRIES // max(x.size(1), 1), 1))
-            total = sum(float(chunk.double().square().sum()) for chunk in chunks)
-            size = math.sqrt(total / max(int(torch.count_nonzero(x)), 1))
-            self.deviation[row] = size or 1.0
-        if self.kind == "standard":
-            mean = x.mean(0)
-            deviation = x.std(0, correction=0)
-            self.mean[row] = mean
-            self.deviation[row] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
+        kinds = [...] if node_type is None else node_type.unique().tolist()
+        for kind in kinds:
+            part = x if node_type is None else x[node_type == kind]
+            if self.kind == "entries":
+                # chunk by chunk: x in double precision may not fit into memory
+                chunks = part.split(max(ENTRIES // max(part.size(1), 1), 1))
+                total = sum(float(chunk.double().square().sum()) for chunk in chunks)
+                self.deviation[kind] = math.sqrt(total / max(int(torch.count_nonzero(part)), 1)) or 1.0
+            elif self.kind == "standard":
+                self.mean[kind] = mean = part.mean(0)
+                deviation = part.std(0, correction=0)
+                self.deviation[kind] = deviation.masked_fill(deviation < 1e-6 * (1 + mean.abs()), 1.0)
 
     def forward(self, x: Tensor, node_type: Tensor | None = None) -> Tensor:
         """`[n, F]` to `[n, F]`; `node_type` `[n]` where there are several types."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -31,6 +32,7 @@ from legnn.runs.predictor import Predictor
 from legnn.runs.resources import cpu_threads, explain_out_of_memory, size_of
 from legnn.runs.result import Result
 from legnn.training import Inference
+from legnn.training.inference import top_classes
 
 if TYPE_CHECKING:
     from legnn.io import TableFeatures
@@ -124,7 +126,7 @@ class Run(Predictor):
     def _highest(self, data: Source | None, top: int, device: str) -> tuple[GraphData, Tensor]:
         # without all probabilities in memory
         graph = self.load_graph(data)
-        return graph, self._infer(graph, device, lambda inference: inference.predict_top(top))
+        return graph, self._infer(graph, device, lambda inference: inference.predict(partial(top_classes, top=top)))
 
     def _labeled(self, data: Source | None, device: str) -> tuple[GraphData, Tensor]:
         graph = self.load_graph(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -154,7 +154,7 @@ class BatchSampler:
         sampled = sample_label_graph(graph, seeds, self.sampling, spec.key)
         if self.pad is not None:
             sampled = self.pad(sampled, spec)
-        sampled = sampled.with_class_mean(mean)
+        sampled = replace(sampled, class_mean=mean)
         return Batch(
             self.inference.prepare(sampled.nodes),
             sampled if sampled.nodes.device == device else sampled.to(device),

@@ -125,17 +125,14 @@ class Inference:
         """The nodes whose labels the model sees where all labels are shown; none for one that does not use them."""
         return self.task.train if self.uses_labels else self.task.train[:0]
 
-    def predict(self) -> Tensor:
-        """`[M, 2]` class and confidence."""
-        return self._predict(class_and_confidence)
-
-    def predict_top(self, top: int) -> Tensor:
-        """`[M, k, 2]` the most probable classes and their probabilities, without all probabilities in memory."""
-        return self._predict(partial(top_classes, top=top))
+    def predict(self, reduce: Reduce = class_and_confidence) -> Tensor:
+        """`[M, …]` `reduce` of the probabilities of each node: by default its class and confidence, `[M, 2]`."""
+        predict = partial(self._reduced, reduce=reduce)
+        return predict_without_own_label(predict, self._all_shown, self.fold, self.task.targets)
 
     def predict_proba(self) -> Tensor:
         """`[M, C]` probabilities."""
-        return self._predict(lambda probabilities: probabilities)
+        return self.predict(lambda probabilities: probabilities)
 
     def predict_with_probabilities_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """`predict`, and `proba_of` the ascending `nodes` `[n]`, both on the CPU."""
@@ -170,10 +167,6 @@ class Inference:
     def _all_shown(self) -> Tensor:
         """The training nodes, if their labels reach predictions, by the model or by its post-processing."""
         return self.shown if self.postprocess is None else self.task.train
-
-    def _predict(self, reduce: Reduce) -> Tensor:
-        predict = partial(self._reduced, reduce=reduce)
-        return predict_without_own_label(predict, self._all_shown, self.fold, self.task.targets)
 
     def _reduced(self, shown: Tensor, nodes: Tensor, reduce: Reduce) -> Tensor:
         """`reduce` of the probabilities of `nodes` `[n]`, the nodes `shown` showing their labels."""

@@ -177,11 +177,8 @@ class MiniBatch(Batching):
             num_predicted=batch.num_predicted,
             ranks=self.ranks,
         )
-        self._add(losses.sums)
+        self._sums += stack_sums(losses.sums, self.device)
         return self._backward(losses.total)
-
-    def _add(self, sums: dict[str, Tensor]) -> None:
-        self._sums += stack_sums(sums, self.device)
 
     def _train_on_pseudo_labels(
         self, graph: LabelGraph, rule: ASTrain, confidence: float, before_step: Callable[[], None]
@@ -192,7 +189,7 @@ class MiniBatch(Batching):
         labels = rule.select(nodes.to(self.device), y.long(), p.float(), confidence)
         if self.ranks.is_rank_zero:
             # every process has all of them
-            self._add(labels.counts(self.task.y[nodes].to(self.device)))
+            self._sums += stack_sums(labels.counts(self.task.y[nodes].to(self.device)), self.device)
         chosen = labels.chosen.nonzero().flatten()
         order = draw_nodes(chosen, chosen.numel(), self.generator)
         labels, nodes = labels.take(order), nodes[order.to(nodes.device)]
@@ -201,7 +198,7 @@ class MiniBatch(Batching):
             for batch in self._batches(graph, nodes[:0], nodes, steps):
                 logits = batch.split(self._forward(batch))[1]
                 loss = self.objective.pseudo_loss(logits, labels.take(batch.candidate_index), confidence, self.ranks)
-                self._add({"pseudo_loss": loss})
+                self._sums += stack_sums({"pseudo_loss": loss}, self.device)
                 before_step()
                 self._finish_step(self._backward(loss))
         return steps
