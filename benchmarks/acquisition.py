@@ -22,8 +22,8 @@ from torch import Tensor
 
 from legnn.data import GraphData
 from legnn.data.splits import TEST, TRAIN
-from legnn.labels.acquisition import pick_labels, to_scipy, uncertainty_of, unlabeled
-from legnn.labels.coverage import Weights, travel_matrix
+from legnn.labels.acquisition import pick_labels, uncertainty_of, unlabeled
+from legnn.labels.coverage import Weights, to_scipy, travel_matrix
 
 AGE_BASE = 0.995
 """Of AGE's authors: the weight of centrality is drawn from Beta(1, 1.005 - base^t) after `t` labels."""

@@ -49,8 +49,7 @@ from legnn.files import atomic_write
 from legnn.labels.check import perceptron, rank_labels
 from legnn.labels.confident import calibrate, probability_right
 from legnn.labels.cross_fitted import cross_fitted_probabilities
-from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence
-from legnn.labels.neighbor_labels import count_neighbor_labels
+from legnn.labels.evidence import FEATURES_WEIGHT, combine_evidence, count_neighbor_labels
 
 OWN_SPLIT = ("debian",)
 """Graphs with a split of their own that has many labels; the others are split 60/20/20."""

@@ -17,8 +17,8 @@ import legnn
 from legnn.cli import make_app
 from legnn.data import GraphData
 from legnn.errors import InputError
-from legnn.labels.acquisition import next_labels, pick_labels, smooth_features, to_scipy, uncertainty_of, unlabeled
-from legnn.labels.coverage import CANDIDATES, LABELED, Coverage, Weights, travel_matrix
+from legnn.labels.acquisition import next_labels, pick_labels, smooth_features, uncertainty_of, unlabeled
+from legnn.labels.coverage import CANDIDATES, LABELED, Coverage, Weights, to_scipy, travel_matrix
 
 
 def random_graph(nodes: int, seed: int) -> GraphData:

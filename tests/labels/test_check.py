@@ -19,8 +19,7 @@ from legnn.labels.confident import (
     probability_right,
 )
 from legnn.labels.cross_fitted import cross_fitted_probabilities
-from legnn.labels.evidence import combine_evidence
-from legnn.labels.neighbor_labels import count_neighbor_labels
+from legnn.labels.evidence import combine_evidence, count_neighbor_labels
 from legnn.training import assign_folds
 
 QUICK = {"epochs": 4, "hidden": 8}

@@ -7,7 +7,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from legnn.analysis.arrays import as_array, band_of, check_rows
+from legnn.analysis.arrays import as_array, check_rows
+from legnn.errors import InputError
 
 BANDS = tuple(round(0.90 + 0.01 * k, 2) for k in range(11))
 """The paper's: `(0.90, 0.91]` to `(0.99, 1.00]`."""
@@ -26,9 +27,9 @@ def accuracy_by_band(
     p, right = as_array(confidence), as_array(correct).astype(np.float64)
     check_rows(confidence=p, correct=right)
     bounds = np.asarray(edges, dtype=np.float64)
-    band = band_of(p, bounds)
-    inside = (band >= 0) & (band < len(bounds) - 1)
-    nodes = np.bincount(band[inside], minlength=len(bounds) - 1)
-    hits = np.bincount(band[inside], right[inside], minlength=len(bounds) - 1)
-    accuracy = np.divide(hits, nodes, out=np.full(len(nodes), np.nan), where=nodes > 0)
-    return pd.DataFrame({"low": bounds[:-1], "high": bounds[1:], "nodes": nodes, "accuracy": accuracy})
+    if bounds.ndim != 1 or len(bounds) < 2 or not (np.diff(bounds) > 0).all():
+        raise InputError(f"edges of bands must be two or more ascending numbers, got {bounds.tolist()}")
+    band = pd.cut(p.astype(np.float64), bounds, labels=False)
+    bands = pd.Series(right).groupby(band).agg(nodes="size", accuracy="mean").reindex(range(len(bounds) - 1))
+    bands["nodes"] = bands["nodes"].fillna(0).astype(int)
+    return pd.DataFrame({"low": bounds[:-1], "high": bounds[1:]}).join(bands)

@@ -17,7 +17,6 @@ from legnn.runs.graphs import reload_graph
 from legnn.training import training_confidence as confidence_at
 
 DELTAS = (1.0, 5.0, 10.0, 50.0, 100.0)
-BANDS = tuple(round(0.90 + 0.01 * k, 2) for k in range(11))
 
 
 def _columns(cell: Cell) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def probability_bands(plan: Plan) -> Report:
     parts = []
     for cell in plan.cells():
         confidence, correct = zip(*(_unlabeled(run) for run in plan.runs(cell)), strict=True)
-        bands = accuracy_by_band(np.concatenate(confidence), np.concatenate(correct), BANDS)
+        bands = accuracy_by_band(np.concatenate(confidence), np.concatenate(correct))
         parts.append(bands.assign(**_columns(cell)))
     values = pd.concat(parts, ignore_index=True)[["data", "backbone", "low", "high", "nodes", "accuracy"]]
     named = values.assign(band=values["low"].map("{:.2f}–".format) + values["high"].map("{:.2f}".format))

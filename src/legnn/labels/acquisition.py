@@ -13,8 +13,7 @@ from legnn.data import GraphData
 from legnn.data.splits import NO_SPLIT
 from legnn.datasets import Source
 from legnn.errors import InputError
-from legnn.labels.coverage import Coverage, Picks, Weights
-from legnn.ops.csr.adjacency import Adjacency
+from legnn.labels.coverage import Coverage, Picks, Weights, to_scipy
 from legnn.runs import Predictor
 
 SMOOTHING = 2
@@ -114,10 +113,3 @@ def _principal(x: np.ndarray) -> np.ndarray:
     is_sparse = np.count_nonzero(x) < 0.1 * x.size
     u, s, _ = randomized_svd(sp.csr_matrix(x) if is_sparse else x, CHANNELS, n_iter=2, random_state=0)
     return u * s
-
-
-def to_scipy(adjacency: Adjacency) -> sp.csr_matrix:
-    """`A` as a SciPy matrix, row = target."""
-    weight = np.ones(adjacency.num_edges) if adjacency.weight is None else adjacency.weight.double().numpy()
-    shape = (adjacency.num_rows, adjacency.num_cols)
-    return sp.csr_matrix((weight, adjacency.col.numpy(), adjacency.rowptr.numpy()), shape=shape)

@@ -17,8 +17,7 @@ from legnn.datasets import CATALOG, Source
 from legnn.errors import InputError
 from legnn.labels.confident import calibrate, estimated_errors, probability_right
 from legnn.labels.cross_fitted import check_folds, cross_fitted_probabilities
-from legnn.labels.evidence import combine_evidence
-from legnn.labels.neighbor_labels import count_neighbor_labels
+from legnn.labels.evidence import combine_evidence, count_neighbor_labels
 from legnn.notes import Note
 from legnn.runs import Predictor, open_predictor
 from legnn.runs.folder import folder_kind

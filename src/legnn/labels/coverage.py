@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from legnn.ops.csr.adjacency import Adjacency
+
 ANCHORS = 1_000
 """Nodes, drawn at random, over which density is summed; all nodes would take quadratic time."""
 CANDIDATES = 20_000
@@ -171,3 +173,10 @@ def travel_matrix(adjacency: sp.csr_matrix) -> sp.csr_matrix:
 
 def _draw(rng: np.random.Generator, nodes: np.ndarray, most: int) -> np.ndarray:
     return np.sort(rng.choice(nodes, most, replace=False)) if len(nodes) > most else np.sort(nodes)
+
+
+def to_scipy(adjacency: Adjacency) -> sp.csr_matrix:
+    """`A` as a SciPy matrix, row = target."""
+    weight = np.ones(adjacency.num_edges) if adjacency.weight is None else adjacency.weight.double().numpy()
+    shape = (adjacency.num_rows, adjacency.num_cols)
+    return sp.csr_matrix((weight, adjacency.col.numpy(), adjacency.rowptr.numpy()), shape=shape)

@@ -1,8 +1,13 @@
-"""Probabilities of two kinds of models, of the graph and of features alone, combined into one."""
+"""Evidence for a label: probabilities of two kinds of models combined into one, and the labels of neighbors."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from legnn.data import GraphData
+from legnn.labels.coverage import to_scipy
 
 LEAST = 1e-6
 """Smaller probabilities are raised to this: no model is surer of a class."""
@@ -17,14 +22,13 @@ def combine_evidence(model: np.ndarray, features: np.ndarray, weight: float = FE
         model: `[n, C]` cross-fitted probabilities of the run's own kind of model.
         features: `[n, C]` those of a perceptron, which reads no neighbors and makes other mistakes.
     """
-    return normalize(_log(model) + weight * _log(features))
+    log_q = np.log(np.clip(model, LEAST, 1.0)) + weight * np.log(np.clip(features, LEAST, 1.0))
+    return np.asarray(softmax(log_q, axis=1))
 
 
-def normalize(log_q: np.ndarray) -> np.ndarray:
-    """`[n, C]` probabilities from logarithms that are known up to a constant of each row."""
-    q = np.exp(log_q - log_q.max(1, keepdims=True))
-    return np.asarray(q / q.sum(1, keepdims=True))
-
-
-def _log(p: np.ndarray) -> np.ndarray:
-    return np.log(np.clip(p, LEAST, 1.0))
+def count_neighbor_labels(graph: GraphData) -> np.ndarray:
+    """`[M, C]` the (weighted) number of neighbors with each given label; a node is no neighbor of itself."""
+    A = to_scipy(graph.adjacency)
+    edges = A - sp.diags(A.diagonal())
+    labels = np.eye(graph.num_classes + 1)[graph.y.numpy()][:, :-1]
+    return np.asarray(edges @ labels)

@@ -149,7 +149,7 @@ class Ensemble(Predictor):
 
     def probabilities(self, data: Source | None = None, *, device: str = "auto") -> tuple[GraphData, Tensor]:
         """Returns the graph that is predicted and the probabilities `[M, C]` of its nodes, in double precision."""
-        graphs = _load_graphs(self.members, lambda run: run.load_graph(data))
+        graphs = load_graphs(self.members, lambda run: run.load_graph(data))
         predicted = (run.predict_graph(graph, device=device) for run, graph in zip(self.members, graphs, strict=True))
         return graphs[0], average(predicted, self.weights, self.temperature)
 
@@ -252,7 +252,7 @@ def write_ensemble(
     path = Path(folder)
     card = EnsembleCard(members=list(members), temperature=temperature)
     runs = _open_members(path, card.members)
-    graphs = _load_graphs(runs, lambda run: reload_graph(RunFolder(run.folder or path), data))
+    graphs = load_graphs(runs, lambda run: reload_graph(RunFolder(run.folder or path), data))
     weights = [member.weight for member in members]
     runs = [replace(run, graph=graph) for run, graph in zip(runs, graphs, strict=True)]
     ensemble = Ensemble(runs, weights, temperature, path)
@@ -285,8 +285,8 @@ def _check_same_data(runs: Sequence[Run]) -> None:
             )
 
 
-def _load_graphs(runs: Sequence[Run], load: Callable[[Run], GraphData]) -> list[GraphData]:
-    """The graph of each run, read once for all runs whose data are the same and prepared alike."""
+def load_graphs(runs: Sequence[Run], load: Callable[[Run], GraphData]) -> list[GraphData]:
+    """Returns the graph of each run, read once for all runs whose data are the same and prepared alike."""
     graphs: dict[object, GraphData] = {}
     keys = [_graph_key(run) for run in runs]
     for run, key in zip(runs, keys, strict=True):

@@ -12,6 +12,7 @@ from legnn.data import GraphData
 from legnn.datasets import Source
 from legnn.errors import InputError
 from legnn.runs import Predictor, Run
+from legnn.runs.ensemble import load_graphs
 from legnn.runs.folder import RunFolder
 from legnn.runs.graphs import MEMORY, hide_fold, load_graph
 
@@ -48,12 +49,8 @@ class Subject:
 
 def open_subject(run: Predictor, data: Source | None, device: str) -> Subject:
     """Returns the subject of an audit on the graph of `data`, or on the graph of the run as its files are now."""
-    graphs: dict[object, GraphData] = {}
-    keys = [(member.settings.data, member.card.fingerprint) for member in run.members]
-    for key, member in zip(keys, run.members, strict=True):
-        if key not in graphs:
-            graphs[key] = _current_graph(member) if data is None else member.load_graph(data)
-    return Subject(run, [graphs[key] for key in keys], device)
+    graphs = load_graphs(run.members, lambda run: _current_graph(run) if data is None else run.load_graph(data))
+    return Subject(run, graphs, device)
 
 
 def _current_graph(run: Run) -> GraphData:
