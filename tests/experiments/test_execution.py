@@ -16,7 +16,7 @@ from tests.named import named
 from tests.runs.small_runs import EVERYTHING, assert_same_run, gpu
 
 from legnn.errors import InputError
-from legnn.experiments.execution import train_missing
+from legnn.experiments.plan import train_missing
 from legnn.experiments.planned import PlannedRun
 from legnn.sweep import LocalExecutor, Outcome, SweepProgress
 

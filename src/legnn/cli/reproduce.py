@@ -81,7 +81,7 @@ def _train(plan: Plan, jobs: int | None, device: str) -> tuple[int, int]:
     """Trains what is missing, and returns how many runs could not be trained, and of how many."""
     with loading():
         from legnn.cli.console import print_error
-        from legnn.experiments.execution import train_missing
+        from legnn.experiments.plan import train_missing
         from legnn.runs.resources import default_jobs
         from legnn.sweep import LocalExecutor, SweepProgress
 

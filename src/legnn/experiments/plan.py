@@ -1,8 +1,9 @@
-"""The runs that an experiment needs, as far as they are known, and those that are finished."""
+"""The runs that an experiment needs, as far as they are known, those that are finished, and their training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from legnn.datasets import CATALOG
@@ -11,6 +12,7 @@ from legnn.experiments.candidates import CANDIDATES
 from legnn.experiments.experiment import Experiment, Request, Variant
 from legnn.experiments.planned import PlannedRun
 from legnn.runs import Result, RunFolder
+from legnn.sweep import Executor, Outcome, Sweep, SweepProgress
 
 
 class Cell(NamedTuple):
@@ -113,3 +115,28 @@ class Plan:
     def _run(self, source: str, settings: Mapping[str, Any], seed: int) -> PlannedRun:
         splits = CATALOG[source].num_splits if self.request.vary_split and source in CATALOG else 1
         return PlannedRun.of(source, self.request.preset, settings, seed, num_splits=splits)
+
+
+def train_missing(
+    missing: Callable[[], list[PlannedRun]],
+    root: Path,
+    executor: Executor,
+    *,
+    display: SweepProgress,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Outcome]:
+    """Trains what `missing` returns until it returns nothing new, and returns the outcomes.
+
+    A run that cannot be trained does not stop the others.
+    """
+    begun: set[PlannedRun] = set()
+    outcomes: list[Outcome] = []
+    while runs := [run for run in missing() if run not in begun]:
+        begun.update(runs)
+        display.total = len(begun)
+        for outcome in Sweep(root, [run.trial for run in runs]).run(
+            executor, on_event=display.on_event, should_stop=should_stop
+        ):
+            display.on_outcome(outcome)
+            outcomes.append(outcome)
+    return outcomes

@@ -7,6 +7,7 @@ import pandas as pd
 from legnn.experiments import paper_values
 from legnn.experiments.experiment import Report
 from legnn.experiments.plan import Plan
+from legnn.experiments.representations import measure_smoothness, score_with_own_label
 from legnn.experiments.scores import (
     TEST_AND_VAL,
     groups,
@@ -92,8 +93,6 @@ def node_selection(plan: Plan) -> Report:
     The paper's column of training nodes is measured with each node's own label in the graph, which says nothing of
     what the model has learned; the other one hides the labels of a node's fold.
     """
-    from legnn.experiments.own_label import score_with_own_label
-
     rows = []
     for cell in plan.cells():
         for run in plan.runs(cell):
@@ -172,8 +171,6 @@ def hyperparameters(plan: Plan) -> Report:
 
 def smoothness(plan: Plan) -> Report:
     """GD, and NMI and ARI of k-means over 10 classes × 500 nodes, of each method's node representations."""
-    from legnn.experiments.representations import measure_smoothness
-
     rows = []
     for cell in plan.cells():
         base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name}
