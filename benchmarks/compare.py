@@ -4,7 +4,8 @@
     python -m benchmarks.compare ../before . --rows step-fp32-gat start --pairs 1
 
 Every measurement runs in processes of its own with `PYTHONPATH` set to one checkout, and uses only what both
-checkouts have: the `legnn` command, `legnn.train`, and the JSON rows of `benchmarks.speed`. A pair measures one
+checkouts have: the `legnn` command, `legnn.train`, and the JSON rows of `benchmarks.speed`. OpenMP threads wait as
+each checkout sets it for its command. A pair measures one
 checkout and then the other, every second pair in reverse order. A figure is the median of all pairs. With `--out`,
 results are written after every measurement, and a later call continues from them. Set `LEGNN_DATA` to the folder of
 the graphs.
@@ -42,6 +43,7 @@ Figures = dict[str, float]
 EPOCHS = 6
 """Epochs of a timed run; the first two compile kernels and fill caches, and are not counted."""
 TIME_EPOCHS = f"""
+import benchmarks  # sets the environment that the command has
 import time, legnn
 times = []
 legnn.train("debian-hetero", preset="simple", batch=1024, epochs={EPOCHS}, device="cpu",

@@ -21,7 +21,7 @@ from legnn.nn.layer import Linear, Nodes, to_logits
 from legnn.nn.padding import ChannelPadding, PaddedLayerNorm
 from legnn.ops.norm_act_dropout import drop
 
-FEW_COLUMNS = 4
+FEW_COLUMNS = 3
 """Times as many channels as columns of features and labels from which the first layer reads factors."""
 
 
