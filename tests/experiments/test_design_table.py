@@ -108,7 +108,7 @@ def scores(table: dict[str, list[float | None]]) -> pd.DataFrame:
     """Rows as of runs, from the scores of each design on each data set."""
     return pd.DataFrame(
         [
-            {"place": f"data {k}", "method": name, "test_accuracy": value}
+            {"column": f"data {k}", "method": name, "test_accuracy": value}
             for name, values in table.items()
             for k, value in enumerate(values)
             if value is not None

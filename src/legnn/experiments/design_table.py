@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 def designs(plan: Plan) -> Report:
     """Every design on every data set: scores, published figures, costs, paired tests, and ranks with their picture."""
     several = len(plan.request.backbones) > 1
-    rows = _with_place(run_rows(plan), several)
+    rows = _with_column(run_rows(plan), several)
     # rows of another command have their own epochs and settings: they count in tests and ranks alone
-    every = pd.concat([*(_with_place(read_rows(path), several) for path in plan.request.compare_with), rows])
+    every = pd.concat([*(_with_column(read_rows(path), several) for path in plan.request.compare_with), rows])
     tables = {f"Test {name}": _wide(rows, column) for name, column in SCORES.items()}
     if len(published := _published(plan, rows)):
         tables["Published figures"] = published
@@ -68,13 +68,13 @@ def designs(plan: Plan) -> Report:
         "divided by its epochs, while runs shared the device (`design-cost` measures each alone); setting: which of "
         "those that the design tried was best on validation, and of how many.",
     ]
-    return Report(tables=tables, values=rows.drop(columns="place"), figure=figure, notes=notes)
+    return Report(tables=tables, values=rows.drop(columns="column"), figure=figure, notes=notes)
 
 
-def _with_place(rows: pd.DataFrame, several: bool) -> pd.DataFrame:
-    """The rows with their `place` of comparison: a data set, or with several backbones one of each."""
-    places = rows["data"].map(lambda source: Path(source).name)
-    return rows.assign(place=places + ", " + rows["backbone"] if several else places)
+def _with_column(rows: pd.DataFrame, several: bool) -> pd.DataFrame:
+    """The rows with the `column` of their table: a data set, or a data set and a backbone where there are several."""
+    columns = rows["data"].map(lambda source: Path(source).name)
+    return rows.assign(column=columns + ", " + rows["backbone"] if several else columns)
 
 
 def design_cost(plan: Plan) -> Report:
@@ -88,7 +88,7 @@ def design_cost(plan: Plan) -> Report:
                 graph, data = reload_graph(folder), folder.settings.data
             cost = training_cost(folder, graph, str(plan.request.settings.get("train.device", "auto")))
             peak = None if cost.peak_bytes is None else cost.peak_bytes / 2**30
-            row = _about(plan, cell) | {"parameters": folder.result().parameters}
+            row = _first_columns(plan, cell) | {"parameters": folder.result().parameters}
             table.append({**row, "s an epoch": cost.seconds, "peak memory (GiB)": peak})
     values = pd.DataFrame(table)
     notes = [
@@ -99,19 +99,19 @@ def design_cost(plan: Plan) -> Report:
     return Report(tables={"": values}, values=values, notes=notes)
 
 
-def _about(plan: Plan, cell: Cell) -> dict[str, Any]:
+def _first_columns(plan: Plan, cell: Cell) -> dict[str, Any]:
     """The first columns of a table of costs."""
-    about = {"design": cell.variant.name, "data": Path(cell.source).name}
-    return about | ({"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {})
+    columns = {"design": cell.variant.name, "data": Path(cell.source).name}
+    return columns | ({"backbone": cell.backbone} if len(plan.request.backbones) > 1 else {})
 
 
 def _wide(rows: pd.DataFrame, score: str) -> pd.DataFrame:
     """One row a design, one column a data set."""
     table = [
-        {"design": name, **{place: mean_std(list(one[score])) for (place,), one in groups(part, "place")}}
+        {"design": name, **{column: mean_std(list(cell[score])) for (column,), cell in groups(part, "column")}}
         for (name,), part in groups(rows, "method")
     ]
-    return pd.DataFrame(table)[["design", *dict.fromkeys(rows["place"])]].fillna("")
+    return pd.DataFrame(table)[["design", *dict.fromkeys(rows["column"])]].fillna("")
 
 
 def _published(plan: Plan, rows: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def _cost(plan: Plan) -> pd.DataFrame:
             continue
         epochs = sum(result.epochs for result in results)
         seconds = sum(result.seconds for result in results)
-        row = _about(plan, cell) | {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
+        row = _first_columns(plan, cell) | {"parameters": results[0].parameters, "epochs": round(epochs / len(results))}
         table.append({**row, "s an epoch": seconds / epochs, "setting": f"{best + 1} of {plan.num_candidates(cell)}"})
     return pd.DataFrame(table)
 
@@ -162,8 +162,8 @@ def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | 
     Designs that ran on every data set are ranked over all of them. Where some ran on a part only, such as those for
     several node types, all designs are ranked once more, over the data sets that all of them ran on.
     """
-    means = rows.astype({"test_accuracy": float}).groupby(["place", "method"], sort=False)["test_accuracy"].mean()
-    scores = means.unstack("method").reindex(index=rows["place"].unique(), columns=rows["method"].unique())
+    means = rows.astype({"test_accuracy": float}).groupby(["column", "method"], sort=False)["test_accuracy"].mean()
+    scores = means.unstack("method").reindex(index=rows["column"].unique(), columns=rows["method"].unique())
     scores = scores.dropna(how="all")
     parts = {"of the designs that ran on all data sets": scores.dropna(axis=1)}
     parts["on the data sets that all designs ran on"] = scores.dropna(axis=0)
@@ -191,8 +191,8 @@ def rank_designs(rows: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Figure | 
             f"difference of {k} designs at {LEVEL} is {difference:.2f}; * marks what is farther behind the best."
         )
         if figure is None:
-            own = {name for name in part.columns if name.startswith(LEGNN.name)}
-            figure = draw_ranks(list(part.columns), ranks.tolist(), difference, own)
+            ours = {name for name in part.columns if name.startswith(LEGNN.name)}
+            figure = draw_ranks(list(part.columns), ranks.tolist(), difference, ours)
     return tables, figure, notes
 
 

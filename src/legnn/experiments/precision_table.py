@@ -25,8 +25,8 @@ ALL = "all"
 
 def precisions(plan: Plan) -> Report:
     """Test scores of each way of using labels in both precisions, paired differences, and their mean over data sets."""
-    own = run_rows(plan)
-    rows = pd.concat([*(read_rows(path, "group") for path in plan.request.compare_with), own], ignore_index=True)
+    ours = run_rows(plan)
+    rows = pd.concat([*(read_rows(path, "group") for path in plan.request.compare_with), ours], ignore_index=True)
     rows = rows.assign(data=rows["data"].map(lambda source: Path(source).name), precision=_last_words(rows["method"]))
     base, other = dict.fromkeys(rows["precision"])
     tables = {}
@@ -43,7 +43,7 @@ def precisions(plan: Plan) -> Report:
     ]
     if plan.request.compare_with:
         notes.append(f"With the rows of {', '.join(map(str, plan.request.compare_with))}.")
-    return Report(tables=tables, values=own, notes=notes)
+    return Report(tables=tables, values=ours, notes=notes)
 
 
 def _last_words(methods: pd.Series) -> pd.Series:
@@ -61,9 +61,9 @@ def _by_usage(rows: pd.DataFrame, score: str, base: str, other: str) -> pd.DataF
             }
     table = []
     for (data, backbone, usage), part in groups(rows, "data", "backbone", "group"):
-        means = {name: mean_std(list(one[score])) for (name,), one in groups(part, "precision")}
-        about = {"data": data, "backbone": backbone, "labels": usage}
-        table.append({**about, **means, **tests.get((data, backbone, usage), {})})
+        means = {name: mean_std(list(cell[score])) for (name,), cell in groups(part, "precision")}
+        columns = {"data": data, "backbone": backbone, "labels": usage}
+        table.append({**columns, **means, **tests.get((data, backbone, usage), {})})
     return pd.DataFrame(table).fillna("")
 
 

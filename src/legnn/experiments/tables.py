@@ -71,7 +71,7 @@ def _by_method(plan: Plan, rows: pd.DataFrame, column: str, number: int) -> pd.D
     """One row a data set and backbone, one column a method; `number` is that of the score among the paper's."""
     table: list[dict[str, str]] = []
     for (data, backbone), part in groups(rows, "data", "backbone"):
-        scores = {method: mean_std(list(one[column])) for (method,), one in groups(part, "method")}
+        scores = {method: mean_std(list(cell[column])) for (method,), cell in groups(part, "method")}
         table.append({"data": data, "backbone": backbone, **scores})
         if has_papers_data(plan, data) and backbone in paper_values.LABEL_USAGE[data]:
             usage = paper_values.LABEL_USAGE[data][backbone]
@@ -96,8 +96,8 @@ def node_selection(plan: Plan) -> Report:
     rows = []
     for cell in plan.cells():
         for run in plan.runs(cell):
-            result, own = run.result(), score_with_own_label(run.path)
-            parts = {"train, own label shown": own, "train, own label hidden": result.train_masked}
+            result, seen = run.result(), score_with_own_label(run.path)
+            parts = {"train, own label shown": seen, "train, own label hidden": result.train_masked}
             parts |= {"validation": result.val, "test": result.test}
             base = {"data": cell.source, "backbone": cell.backbone, "method": cell.variant.name, "seed": result.seed}
             rows += [{**base, "nodes": name, **scores} for name, scores in parts.items() if scores is not None]
@@ -106,7 +106,7 @@ def node_selection(plan: Plan) -> Report:
     for number, score in enumerate(paper_values.SCORES):
         table: list[dict[str, str]] = []
         for (data, method), part in groups(values, "data", "method"):
-            shown = {name: mean_std(list(one[score])) for (name,), one in groups(part, "nodes")}
+            shown = {name: mean_std(list(cell[score])) for (name,), cell in groups(part, "nodes")}
             table.append({"data": data, "method": method, **shown})
             if has_papers_data(plan, data):
                 paper = paper_values.NODE_SELECTION[method][number]
@@ -125,7 +125,7 @@ def label_features(plan: Plan) -> Report:
     rows = run_rows(plan)
     table: list[dict[str, str]] = []
     for (data, backbone), part in groups(rows, "data", "backbone"):
-        scores = {name: mean_std(list(one["test_accuracy"])) for (name,), one in groups(part, "method")}
+        scores = {name: mean_std(list(cell["test_accuracy"])) for (name,), cell in groups(part, "method")}
         table.append({"data": data, "backbone": backbone, **scores})
         if has_papers_data(plan, data) and data == "ogbn-arxiv" and backbone in paper_values.LABEL_FEATURES:
             one_hot, mean = paper_values.LABEL_FEATURES[backbone]
@@ -180,8 +180,8 @@ def smoothness(plan: Plan) -> Report:
     tables = {}
     for (nodes,), part in groups(values, "nodes"):
         table = []
-        for (data, backbone, method), one in groups(part, "data", "backbone", "method"):
-            shown = {column: mean_std(list(one[column])) for column in columns}
+        for (data, backbone, method), runs in groups(part, "data", "backbone", "method"):
+            shown = {column: mean_std(list(runs[column])) for column in columns}
             table.append({"data": data, "backbone": backbone, "method": method, **shown})
             if nodes == "all" and data == "ogbn-arxiv" and has_papers_data(plan, data):
                 paper = dict(zip(("GD", "NMI", "ARI"), paper_values.SMOOTHNESS[method], strict=True))
