@@ -49,14 +49,14 @@ def write_edges(path: Path, edges: int, nodes: int, *, weighted: bool = False, s
 def measure(path: Path, nodes: int, *, scattered: bool = False, preparing: bool = False) -> dict[str, float]:
     """Reads the table in this process; returns seconds, bytes of the arrays, and the peak above the bytes before."""
     from legnn.config import DataSettings
-    from legnn.io.edge_tables import read_edges
+    from legnn.io.edge_tables import open_edges, read_edges
     from legnn.ops.csr.build import edges_to_csr
 
     ids = np.arange(nodes)
     ids = pa.array(SPREAD * ids + 3 if scattered else ids)
     before = _peak()
     start = time.perf_counter()
-    edges = read_edges(path, ids, ids, DataSettings())
+    edges = read_edges(open_edges(path), ids, ids, DataSettings())
     seconds = time.perf_counter() - start
     arrays = edges.edge_index.nbytes + (0 if edges.weight is None else edges.weight.nbytes)
     figures = {"seconds": seconds, "arrays": arrays, "peak": _peak() - before}

@@ -18,7 +18,7 @@ from legnn.config import DataSettings
 from legnn.errors import InputError
 from legnn.io import progress
 from legnn.io.columns import NodeIndex, as_keys, find
-from legnn.io.edge_tables import BLOCK, LARGE, ROWS, read_edges, read_end_ids
+from legnn.io.edge_tables import BLOCK, LARGE, ROWS, open_edges, read_edges, read_end_ids
 
 IDS = {
     "counted": list(range(9)),
@@ -56,7 +56,7 @@ def test_edges_read_in_parts_are_in_the_order_of_the_rows(kind, suffix, tmp_path
     weight = random.random(LONG).astype(np.float32)
     path = write(tmp_path / f"edges{suffix}", *map(keys.take, edge_index), weight, since=np.full(LONG, 2020))
     assert suffix == ".parquet" or path.stat().st_size > 2 * BLOCK
-    edges = read_edges(path, keys, keys, DataSettings())
+    edges = read_edges(open_edges(path), keys, keys, DataSettings())
     assert edges.edge_index.dtype == np.int64
     assert np.array_equal(edges.edge_index, edge_index)
     assert np.array_equal(edges.weight, weight)
@@ -65,7 +65,7 @@ def test_edges_read_in_parts_are_in_the_order_of_the_rows(kind, suffix, tmp_path
 
 def test_source_and_target_may_be_of_different_node_tables(tmp_path):
     path = write(tmp_path / "edges.csv", ["1", "2", "1"], ["ann", "bob", "cid"])
-    edges = read_edges(path, pa.array([2, 1]), pa.array(["cid", "ann", "bob"]), DataSettings())
+    edges = read_edges(open_edges(path), pa.array([2, 1]), pa.array(["cid", "ann", "bob"]), DataSettings())
     assert edges.edge_index.tolist() == [[1, 0, 1], [1, 2, 0]]
     assert edges.weight is None
     assert edges.unused == []
@@ -86,13 +86,13 @@ def test_the_first_bad_row_is_named_and_all_are_counted(suffix, tmp_path):
     path = write(tmp_path / f"edges{suffix}", source, target)
     ids = pa.array(range(9))
     with pytest.raises(InputError, match=rf"{named(suffix, first)}, column 'target' names node 99, .*\(3 such edges\)"):
-        read_edges(path, ids, ids, DataSettings())
+        read_edges(open_edges(path), ids, ids, DataSettings())
     weight = np.ones(LONG)
     weight[first + 5 :] = 0.0
     path = write(tmp_path / f"edges{suffix}", source, source, weight)
     row, zero = named(suffix, first + 5), "0" if suffix == ".csv" else "0.0"
     with pytest.raises(InputError, match=rf"{row}, column 'weight' has {zero}; a weight"):
-        read_edges(path, ids, ids, DataSettings())
+        read_edges(open_edges(path), ids, ids, DataSettings())
 
 
 def test_a_row_that_is_too_long_far_down_is_named(tmp_path):
@@ -100,7 +100,7 @@ def test_a_row_that_is_too_long_far_down_is_named(tmp_path):
     assert path.stat().st_size > BLOCK
     path.write_text(path.read_text() + "1,2,3\n")
     with pytest.raises(InputError, match=r"edges\.csv could not be read: .*Expected 2 columns, got 3"):
-        read_edges(path, pa.array([0, 1]), pa.array([0, 1]), DataSettings())
+        read_edges(open_edges(path), pa.array([0, 1]), pa.array([0, 1]), DataSettings())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -111,31 +111,31 @@ def test_the_ids_of_an_end_are_of_one_kind_however_the_parts_are_cut(suffix, tmp
         return write(tmp_path / f"{name}.{suffix}", source, np.zeros(len(source), int))
 
     numbers = table("numbers", [7, 3, 7])
-    assert sorted(read_end_ids(numbers, "source", "source_column").to_pylist()) == [3, 7]
+    assert sorted(read_end_ids(open_edges(numbers), "source", "source_column").to_pylist()) == [3, 7]
     mixed = table("mixed", ["7", "007", "a"])
-    assert sorted(read_end_ids(mixed, "source", "source_column").to_pylist()) == ["007", "7", "a"]
+    assert sorted(read_end_ids(open_edges(mixed), "source", "source_column").to_pylist()) == ["007", "7", "a"]
     fractions = table("fractions", [1.0, 0.5])
-    assert read_end_ids(fractions, "source", "source_column").type == pa.string()
+    assert read_end_ids(open_edges(fractions), "source", "source_column").type == pa.string()
     gap = table("gap", ["a", None])
     with pytest.raises(
         InputError, match=rf"gap\.{suffix}, {named(suffix, 2 * LONG)}, has no id in column 'source'; every edge has two"
     ):
-        read_end_ids(gap, "source", "source_column")
+        read_end_ids(open_edges(gap), "source", "source_column")
     with pytest.raises(InputError, match=r"has no column 'from'.*, and source_column says which to use"):
-        read_end_ids(gap, "from", "source_column")
+        read_end_ids(open_edges(gap), "from", "source_column")
 
 
 def test_each_end_is_named_by_its_own_kind(tmp_path):
     path = write(tmp_path / "edges.csv", ["a", "b"], [0, 9])
     ids = (pa.array(["a", "b"]), pa.array([0, 1]))
     with pytest.raises(InputError, match="line 3, column 'target' names paper node 9, which is not in the node table"):
-        read_edges(path, *ids, DataSettings(), noun=("author node", "paper node"))
+        read_edges(open_edges(path), *ids, DataSettings(), noun=("author node", "paper node"))
 
 
 def test_weights_must_be_numbers(tmp_path):
     path = write(tmp_path / "edges.parquet", [0], [1], [pd.Timestamp("2020-01-01")])
     with pytest.raises(InputError, match=r"column 'weight' of .* is of the type timestamp.*; weights must be numbers"):
-        read_edges(path, pa.array([0, 1]), pa.array([0, 1]), DataSettings())
+        read_edges(open_edges(path), pa.array([0, 1]), pa.array([0, 1]), DataSettings())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_weights_must_be_numbers(tmp_path):
 def test_lines_may_end_as_they_like(text, tmp_path):
     path = tmp_path / "edges.csv"
     path.write_bytes(text.encode())
-    edges = read_edges(path, pa.array(["a", "b"]), pa.array(["a", "b"]), DataSettings())
+    edges = read_edges(open_edges(path), pa.array(["a", "b"]), pa.array(["a", "b"]), DataSettings())
     assert edges.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
@@ -179,12 +179,12 @@ def test_a_large_file_gets_a_bar_in_a_terminal_alone(tmp_path, monkeypatch, caps
     table = pa.table({"source": [0, 1], "target": [1, 0], "note": ["a" * (LARGE // 2), "b" * (LARGE // 2)]})
     pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
     assert path.stat().st_size >= LARGE
-    read_edges(path, ids, ids, DataSettings())
+    read_edges(open_edges(path), ids, ids, DataSettings())
     assert capsys.readouterr().err == ""
     reader, writer = pty.openpty()
     with open(reader, "rb", buffering=0) as screen:
         with open(writer, "w") as terminal, contextlib.redirect_stderr(terminal):
-            read_edges(path, ids, ids, DataSettings())
+            read_edges(open_edges(path), ids, ids, DataSettings())
         assert b"reading edges.parquet" in screen.read(10_000)
     with progress.progress_bar("small", 1, visible=False) as done:
         done(1)

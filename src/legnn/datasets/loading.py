@@ -12,7 +12,7 @@ from legnn.data import GraphData
 from legnn.data.raw_graph import RawGraph
 from legnn.datasets.catalog import CATALOG, NamedSet
 from legnn.datasets.download import Fetch, fetch, on_disk
-from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, read_frames, to_pyg
+from legnn.datasets.objects import FORMS, NetworkXGraph, is_frames, is_in_memory, to_pyg
 from legnn.errors import InputError, did_you_mean, plural
 from legnn.files import data_folder
 from legnn.io.prepared_card import CARD
@@ -67,7 +67,7 @@ def load(
         prepared.check_loaded(source.name, source, settings, target_type, table_features)
         return source
     if is_frames(source):
-        raw = read_frames(*source, settings, table_features, training=training)
+        raw = tables.graph_of_frames(*source, settings, table_features, training=training)
         return GraphData.from_raw(raw, replace(settings, source=raw.name), training=training)
     if (in_memory := to_pyg(source)) is not None:
         _refuse_text(settings, f"a {type(source).__name__} in memory")

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
 
-from legnn.config.data import DataSettings
-from legnn.data.raw_graph import RawGraph
 from legnn.datasets.arrays import EdgeArrays, edge_arrays, from_arrays, is_sparse
 from legnn.errors import InputError, plural
 from legnn.lazy import is_a, lazy_module
 from legnn.lazy import pandas as pd
-from legnn.notes import Note
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset, HeteroData
-
-    from legnn.io import TableFeatures, tables
-else:
-    tables = lazy_module("legnn.io.tables")
 
 PYG = "torch_geometric.data"
 pyg_data = lazy_module(PYG)
@@ -81,34 +71,6 @@ def to_pyg(source: Any) -> Data | HeteroData | None:
         f"a {type(source).__name__} alone is no graph with features and labels; give (edges, x, y), or two frames "
         "(nodes, edges)"
     )
-
-
-def read_frames(
-    nodes: pd.DataFrame,
-    edges: pd.DataFrame,
-    settings: DataSettings,
-    table_features: TableFeatures | None,
-    *,
-    training: bool = True,
-) -> RawGraph:
-    """Returns the graph of two frames, with the columns that the tables `nodes` and `edges` of a folder have."""
-    with TemporaryDirectory() as folder:
-        # through files: frames are read exactly as tables are
-        for name, frame in (("nodes", nodes), ("edges", edges)):
-            frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
-            try:
-                frame.to_parquet(Path(folder, f"{name}.parquet"), index=False)
-            except (ValueError, TypeError, ArithmeticError) as error:
-                why = str(error).splitlines()[0]
-                raise InputError(f"the frame of {name} is no table ({why}); give a column one type") from None
-        try:
-            raw = tables.read_table_folder(Path(folder), settings, table_features, training=training)
-        except InputError as error:
-            # the place of the files says nothing to whom gave frames
-            words = str(error).replace(f"{folder}/", "").replace(folder, "the graph")
-            raise InputError(words.replace(".parquet", "")) from None
-    notes = [Note(note.code, note.text.replace(".parquet", "")) for note in raw.notes]
-    return replace(raw, name="the graph", notes=notes)
 
 
 def edges_among(graph: Any, rows: int) -> EdgeArrays:

@@ -13,7 +13,7 @@ import io
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,9 @@ from legnn.data.embedding import MAG_RELATIONS
 from legnn.data.splits import MASKS, to_masks
 from legnn.datasets.download import Fetch, RemoteFile
 from legnn.datasets.pickles import refuse_harmful_pickle
-from legnn.errors import InputError, first_line
+from legnn.errors import InputError
 from legnn.files import data_folder
+from legnn.io.table_files import as_input_error
 from legnn.io.typed_tables import has_types, read_typed_folder
 from legnn.lazy import lazy_module
 
@@ -217,19 +218,6 @@ def _read_with_pyg(dataset: Callable[[str], Any], files: Mapping[str, Path]) -> 
         with as_input_error(read_from), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return dataset(root)[0]
-
-
-@contextlib.contextmanager
-def as_input_error(path: Path) -> Iterator[None]:
-    """Raises `InputError` with the path for any error in reading a file."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # parsers raise errors of any type for a damaged file
-        raise InputError(
-            f"{path} could not be read ({first_line(error)}); if it is damaged, delete it and get it again"
-        ) from error
 
 
 def _ogb_places(name: str) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Arrays in `.npy` files: mapped into memory, written in chunks. Opening a file executes nothing."""
 
-import math
 import mmap
 import os
 import sys
@@ -28,31 +27,15 @@ def map_array(path: Path) -> np.ndarray:
 
     Raises `OSError` if it cannot be opened, `ValueError` if it holds no array, a part of one, or Python objects.
     """
-    with path.open("rb") as file:
-        shape, is_fortran, kind = _read_header(file)
-        begin = file.tell()
-        if kind.hasobject:
-            raise ValueError("it holds Python objects")
-        if min(shape, default=0) < 0:
-            raise ValueError("it has a negative size")
-        end = begin + kind.itemsize * math.prod(shape)
-        if os.fstat(file.fileno()).st_size < end:
-            raise ValueError("it is cut short")
-        return np.ndarray(shape, kind, _map(file, end), begin, order="F" if is_fortran else "C")
-
-
-def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """The shape, whether it is in Fortran's order, and the type."""
-    version = np.lib.format.read_magic(file)
-    if version not in _HEADERS:
-        raise ValueError(f"it is an array of the version {version}")
     try:
-        return _HEADERS[version](file)
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
     except Exception as error:  # a damaged header is parsed as Python, which fails in many ways
-        raise ValueError(f"its header cannot be read: {first_line(error)}") from None
-
-
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        raise ValueError(first_line(error)) from None
+    order = "C" if array.flags.c_contiguous else "F"
+    with path.open("rb") as file:
+        return np.ndarray(array.shape, array.dtype, _map(file, array.offset + array.nbytes), array.offset, order=order)
 
 
 def _map(file: BinaryIO, size: int) -> mmap.mmap:

@@ -15,7 +15,7 @@ from legnn.config.data import DataSettings
 from legnn.errors import InputError, plural, short_repr
 from legnn.io.columns import NodeIndex, join_keys, parse_numbers, single_precision
 from legnn.io.progress import progress_bar
-from legnn.io.table_files import TableFile, as_input_error, check_names, csv_options
+from legnn.io.table_files import Table, TableFile, as_input_error, check_names, csv_options
 
 ROWS = 1 << 20
 """Rows of a batch of Parquet."""
@@ -39,7 +39,7 @@ class Edges(NamedTuple):
 
 
 def read_edges(
-    path: Path,
+    file: TableFile,
     source_ids: pa.Array,
     target_ids: pa.Array,
     settings: DataSettings,
@@ -47,12 +47,12 @@ def read_edges(
     noun: str | tuple[str, str] = "node",
     is_weight_optional: bool = False,
 ) -> Edges:
-    """Returns the edges of a `.parquet` or `.csv` file, in the order of its rows.
+    """Returns the edges of a table, in the order of its rows.
 
-    The file is read in batches, of which only the positions of the ends and the weights are stored.
+    A file is read in batches, of which only the positions of the ends and the weights are stored.
 
     Args:
-        path: of the table.
+        file: the table; one that is not in memory is from `open_edges`.
         source_ids: the ids of possible sources, all different.
         target_ids: the ids of possible targets; the same object where these are the same nodes.
         settings: the columns of source, target and weight.
@@ -61,8 +61,7 @@ def read_edges(
 
     Raises `InputError` for the first row with an unknown id or a weight that is not a positive number.
     """
-    with as_input_error(path):
-        file = TableFile(path, _column_names(path))
+    with as_input_error(file.path):
         file.require(settings.source_column, "source_column")
         file.require(settings.target_column, "target_column")
         weight_name = settings.weight_column
@@ -75,7 +74,7 @@ def read_edges(
             _Ends(file, settings.target_column, targets, of_target),
             *([_Weights(file, weight_name)] if weighted else []),
         ]
-        for batch in _batches(path, [column.name for column in columns]):
+        for batch in _batches(file, [column.name for column in columns]):
             for column in columns:
                 column.add(batch.column(column.name))
     source, target, *weighted_by = columns
@@ -87,21 +86,22 @@ def read_edges(
     return Edges(edge_index, weight, [name for name in file.names if name not in used])
 
 
-def read_end_ids(path: Path, column: str, setting: str) -> pa.Array:
+def read_end_ids(file: TableFile, column: str, setting: str) -> pa.Array:
     """Returns the distinct ids of one end of the edges, as int64 or text, in no particular order.
 
     Raises `InputError` for the first row without an id, or if the column, which `setting` names, is missing.
     """
     ids: list[pa.Array] = []
     rows = 0
-    with as_input_error(path):
-        file = TableFile(path, _column_names(path))
+    with as_input_error(file.path):
         file.require(column, setting)
-        for batch in _batches(path, [column]):
+        for batch in _batches(file, [column]):
             keys = file.keys(pa.chunked_array([batch.column(column)]), column)
             if keys.null_count:
                 row = rows + int(pc.index(keys.is_null(), True).as_py())
-                raise InputError(f"{path}, {file.row(row)}, has no id in column {column!r}; every edge has two ends")
+                raise InputError(
+                    f"{file.path}, {file.row(row)}, has no id in column {column!r}; every edge has two ends"
+                )
             ids.append(pc.unique(keys))
             rows += len(keys)
     return pc.unique(join_keys(ids))
@@ -190,21 +190,27 @@ def _is_number(value: object) -> bool:
     return True
 
 
-def _column_names(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        return check_names(path, pq.read_schema(path).names)
-    with pacsv.open_csv(path, **csv_options([])) as reader:
-        return check_names(path, reader.schema.names)
+def open_edges(path: Path) -> TableFile:
+    """Returns the table of a `.parquet` or `.csv` file, of which only the names of the columns are read."""
+    with as_input_error(path):
+        if path.suffix == ".parquet":
+            return TableFile(path, check_names(path, pq.read_schema(path).names))
+        with pacsv.open_csv(path, **csv_options([])) as reader:
+            return TableFile(path, check_names(path, reader.schema.names))
 
 
-def _batches(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(table: TableFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of these columns in batches."""
+    if isinstance(table, Table):
+        yield from table.columns.select(columns).to_batches(ROWS)
+        return
+    path = table.path
     size = path.stat().st_size
     with progress_bar(f"reading {path.name}", size, visible=size >= LARGE) as done, path.open("rb") as file:
         if path.suffix == ".parquet":
             # without buffering ahead, which would hold whole row groups, and a file may be a single one
-            table = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
-            batches = table.iter_batches(ROWS, columns=columns)
+            parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
+            batches = parquet.iter_batches(ROWS, columns=columns)
         else:
             batches = pacsv.open_csv(file, pacsv.ReadOptions(block_size=BLOCK), **csv_options(columns, only=columns))
         for batch in batches:

@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from legnn.config.data import DataSettings
-from legnn.errors import InputError, did_you_mean, first_line
+from legnn.errors import InputError, LegnnError, did_you_mean, first_line
 from legnn.io.columns import as_keys
 
 ROW_NUMBERS = re.compile(r"|__index_level_\d+__|Unnamed: 0")
@@ -111,12 +111,12 @@ def read_table(path: Path, keys: Sequence[str]) -> Table:
 
 @contextmanager
 def as_input_error(path: Path) -> Iterator[None]:
-    """Raises `InputError` for the errors of pyarrow in reading a table."""
+    """Raises `InputError` with the path for any error in reading a file."""
     try:
         yield
-    except InputError:
+    except LegnnError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except Exception as error:  # parsers raise errors of any type for a damaged file
         raise InputError(f"{path} could not be read: {first_line(error)}") from error
 
 

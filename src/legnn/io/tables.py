@@ -1,5 +1,8 @@
 """A folder with a node table and an edge table, as CSV or Parquet."""
 
+from __future__ import annotations
+
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,9 +27,18 @@ from legnn.io.columns import (
     single_precision,
     sorted_unique,
 )
-from legnn.io.edge_tables import read_edges
+from legnn.io.edge_tables import open_edges, read_edges
 from legnn.io.table_features import ONE_TYPE, ColumnFeatures, TableFeatures
-from legnn.io.table_files import Table, optional_table_path, read_table, table_path
+from legnn.io.table_files import (
+    Table,
+    TableFile,
+    as_input_error,
+    check_names,
+    optional_table_path,
+    read_table,
+    table_path,
+)
+from legnn.lazy import pandas as pd
 from legnn.notes import Note
 
 FEATURE_FILE = "features.npy"
@@ -57,20 +69,62 @@ def read_table_folder(
     """
     node_path, edge_path = table_path(folder, "nodes"), table_path(folder, "edges")
     columns = None if fitted is None else fitted.tables.get(ONE_TYPE)
-    nodes = read_node_table(node_path, settings, columns)
+    nodes, edges = read_node_table(node_path, settings, columns), open_edges(edge_path)
+    raw = graph_of_tables(nodes, edges, settings, columns, folder / FEATURE_FILE, training=training)
+    raw = replace(raw, name=folder.resolve().name)
+    if not training:
+        return raw
+    label_x, label_adjacency = (read(folder, raw.class_names, settings) for read in (_label_features, _label_adjacency))
+    return replace(raw, label_x=label_x, label_adjacency=label_adjacency)
+
+
+def graph_of_frames(
+    nodes: pd.DataFrame,
+    edges: pd.DataFrame,
+    settings: DataSettings,
+    fitted: TableFeatures | None,
+    *,
+    training: bool = True,
+) -> RawGraph:
+    """Returns the graph of two frames, with the columns that the tables `nodes` and `edges` of a folder have."""
+    columns = None if fitted is None else fitted.tables.get(ONE_TYPE)
+    node_table, edge_table = _table_of_frame("nodes", nodes), _table_of_frame("edges", edges)
+    return graph_of_tables(node_table, edge_table, settings, columns, training=training)
+
+
+def _table_of_frame(name: str, frame: pd.DataFrame) -> Table:
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    try:
+        columns = pa.Table.from_pandas(frame, preserve_index=False)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise InputError(f"the frame of {name} is no table ({first_line(error)}); give a column one type") from None
+    names = check_names(Path(name), columns.column_names)
+    return Table(Path(name), names, columns.select(names))
+
+
+def graph_of_tables(
+    nodes: Table,
+    edge_table: TableFile,
+    settings: DataSettings,
+    columns: ColumnFeatures | None,
+    feature_file: Path | None = None,
+    *,
+    training: bool = True,
+) -> RawGraph:
+    """Returns the graph of a table of nodes and a table of edges; arguments as in `read_table_folder`."""
     if nodes.columns.num_rows == 0:
         raise InputError(f"{nodes.path} has no rows; a graph needs nodes")
     ids = read_ids(nodes, settings)
     y, class_names = read_labels(nodes, settings, training)
     split = read_split(nodes, settings)
     notes: list[Note] = []
-    features = read_features(folder / FEATURE_FILE, nodes, settings, columns, notes)
-    edges = read_edges(edge_path, ids, ids, settings)
+    features = read_features(feature_file, nodes, settings, columns, notes)
+    edges = read_edges(edge_table, ids, ids, settings)
     if edges.edge_index.shape[1] == 0:
-        raise InputError(f"{edge_path} has no rows; a graph needs at least one edge")
-    note_unused(notes, edges.unused, edge_path, "edges have ends and a weight alone")
+        raise InputError(f"{edge_table.path} has no rows; a graph needs at least one edge")
+    note_unused(notes, edges.unused, edge_table.path, "edges have ends and a weight alone")
     return RawGraph(
-        name=folder.resolve().name,
+        name="the graph",
         x=features.x,
         y=y,
         edge_index=torch.from_numpy(edges.edge_index),
@@ -80,8 +134,6 @@ def read_table_folder(
         node_id=ids.to_numpy(zero_copy_only=False),
         feature_names=features.names,
         table_features=None if features.columns is None else TableFeatures({ONE_TYPE: features.columns}),
-        label_x=_label_features(folder, class_names, settings) if training else None,
-        label_adjacency=_label_adjacency(folder, class_names, settings) if training else None,
         notes=notes,
     )
 
@@ -156,7 +208,7 @@ def read_split(nodes: Table, settings: DataSettings) -> Tensor | None:
 
 
 def read_features(
-    feature_file: Path, nodes: Table, settings: DataSettings, fitted: ColumnFeatures | None, notes: list[Note]
+    feature_file: Path | None, nodes: Table, settings: DataSettings, fitted: ColumnFeatures | None, notes: list[Note]
 ) -> NodeFeatures:
     """Returns the features of the feature file or the columns; none (`[M, 0]`) where the settings compute them.
 
@@ -166,7 +218,7 @@ def read_features(
     if settings.features != "given":
         return NodeFeatures(torch.empty(nodes.columns.num_rows, 0))
     others = [name for name in nodes.names if name not in _not_features(settings)]
-    if feature_file.is_file():
+    if feature_file is not None and feature_file.is_file():
         if fitted is None and not settings.text:
             note_unused(notes, others, nodes.path, f"{feature_file.name} is the features")
             return NodeFeatures(torch.from_numpy(_read_feature_file(feature_file, nodes)))
@@ -196,15 +248,10 @@ def _explain_unused(reason: str) -> str:
 
 
 def _read_feature_file(path: Path, nodes: Table) -> np.ndarray:
-    try:
-        try:
-            features = map_array(path)  # it may be larger than the memory
-        except (OSError, ValueError):
-            features = np.load(path, allow_pickle=False)  # its errors say more than those of mapping
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} could not be read: {first_line(error)}") from error
+    with as_input_error(path):
+        features = map_array(path)  # it may be larger than the memory
     rows = nodes.columns.num_rows
-    if not isinstance(features, np.ndarray) or features.ndim != 2 or features.dtype.kind not in "fiub":
+    if features.ndim != 2 or features.dtype.kind not in "fiub":
         raise InputError(f"{path} must hold numbers in rows and columns, a row for each node")
     if len(features) != rows:
         raise InputError(
@@ -254,7 +301,7 @@ def _label_adjacency(folder: Path, class_names: ClassNames, settings: DataSettin
     if path is None:
         return None
     classes = pa.array(class_names)
-    edges = read_edges(path, classes, classes, settings, noun="class")
+    edges = read_edges(open_edges(path), classes, classes, settings, noun="class")
     adjacency = np.zeros((len(classes), len(classes)), np.float32)
     source, target = edges.edge_index
     adjacency[target, source] = 1 if edges.weight is None else edges.weight

@@ -14,7 +14,7 @@ from legnn.data.node_types import Relation
 from legnn.data.splits import to_masks
 from legnn.errors import InputError
 from legnn.io.columns import join_keys, sorted_unique
-from legnn.io.edge_tables import read_edges, read_end_ids
+from legnn.io.edge_tables import open_edges, read_edges, read_end_ids
 from legnn.io.table_features import ColumnFeatures, TableFeatures
 from legnn.io.table_files import Table, table_path
 from legnn.io.tables import note_unused, read_features, read_ids, read_labels, read_node_table, read_split
@@ -74,7 +74,9 @@ def read_typed_folder(
     for relation, path in edges.items():
         source, _, target = relation
         noun = (f"{source} node", f"{target} node")
-        table_edges = read_edges(path, ids[source], ids[target], settings, noun=noun, is_weight_optional=True)
+        table_edges = read_edges(
+            open_edges(path), ids[source], ids[target], settings, noun=noun, is_weight_optional=True
+        )
         graph[relation].edge_index = torch.from_numpy(table_edges.edge_index)
         if table_edges.weight is not None:
             graph[relation].edge_weight = torch.from_numpy(table_edges.weight)
@@ -163,5 +165,5 @@ def _ids_in_edges(edges: dict[Relation, Path], known: set[str], settings: DataSe
         ends = ((source, settings.source_column, "source_column"), (target, settings.target_column, "target_column"))
         for kind, column, setting in ends:
             if kind not in known:
-                named.setdefault(kind, []).append(read_end_ids(path, column, setting))
+                named.setdefault(kind, []).append(read_end_ids(open_edges(path), column, setting))
     return {kind: sorted_unique(join_keys(parts)) for kind, parts in named.items()}
