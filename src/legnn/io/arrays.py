@@ -5,7 +5,7 @@ import os
 import sys
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 
@@ -33,9 +33,10 @@ def map_array(path: Path) -> np.ndarray:
         raise
     except Exception as error:  # a damaged header is parsed as Python, which fails in many ways
         raise ValueError(first_line(error)) from None
-    order = "C" if array.flags.c_contiguous else "F"
     with path.open("rb") as file:
-        return np.ndarray(array.shape, array.dtype, _map(file, array.offset + array.nbytes), array.offset, order=order)
+        content = _map(file, array.offset + array.nbytes)
+    order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+    return np.ndarray(array.shape, array.dtype, content, array.offset, order=order)
 
 
 def _map(file: BinaryIO, size: int) -> mmap.mmap:
