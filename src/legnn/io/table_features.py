@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -126,13 +126,6 @@ class ColumnFeatures:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """The columns of each table, as they are stored."""
-
-    tables: dict[str, list[Column]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class TableFeatures:
     """The fitted features of each node table by its type; `save` and `load` store them without pickle."""
 
@@ -153,7 +146,7 @@ class TableFeatures:
 
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, atomically."""
-        plan = asdict(_Plan({kind: table.columns for kind, table in self.tables.items()}))
+        plan = {"tables": {kind: [asdict(column) for column in table.columns] for kind, table in self.tables.items()}}
         tensors = {"columns": np.frombuffer(json.dumps(plan, ensure_ascii=False).encode(), dtype=np.uint8)}
         for kind, table in self.tables.items():
             if table.text is not None:
@@ -166,8 +159,8 @@ class TableFeatures:
         """Reads what `save` wrote; nothing in the file is executed."""
         try:
             tensors = load_file(path)
-            plan = as_kind(parse_json(tensors["columns"].tobytes()), _Plan, "the columns")
-            return cls({kind: _restore(kind, columns, tensors) for kind, columns in plan.tables.items()})
+            plan = as_kind(parse_json(tensors["columns"].tobytes()), dict[str, dict[str, list[Column]]], "the columns")
+            return cls({kind: _restore(kind, columns, tensors) for kind, columns in plan["tables"].items()})
         except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{path} does not hold the features of tables ({first_line(error)})") from None
 
