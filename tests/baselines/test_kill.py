@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.graphs import small_data, table_folder
-from tests.named import arguments
+from tests.named import arguments, named
 from tests.runs.test_resume import assert_same_run, start, wait_for_lines
 
 import legnn
@@ -51,7 +51,7 @@ def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, peer, monkeypatc
     # as many threads in the process that is killed as here
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     tables, given = table_folder(tmp_path / "tables", small_data(60)), OPTIONS | PEERS[peer]
-    words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    words = [word for name, value in named(**given).items() for word in ("--set", f"{name}={value}")]
     process = start("train", str(tables), *words, "--out", "cut", cwd=tmp_path)
     wait_for_lines(process, tmp_path / "cut" / "metrics.jsonl", 3)
     process.kill()

@@ -328,8 +328,8 @@ def wait_for_lines(process: subprocess.Popen, journal: Path, lines: int) -> None
 
 EPOCHS = 150
 TRAIN = (
-    *("train", "digits", "--preset", "simple", "--as-train", "--threshold", "0.5", "--epochs", str(EPOCHS)),
-    *("--hidden", "16", "--set", "train.checkpoint_seconds=0"),
+    *("train", "digits", "--preset", "simple", "--as-train", "--epochs", str(EPOCHS)),
+    *("--hidden", "16", "--set", "train.checkpoint_seconds=0", "--set", "self_training.pseudo_label_threshold=0.5"),
 )
 
 
