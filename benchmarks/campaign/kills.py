@@ -157,7 +157,7 @@ class _Preparing:
             return Kill("prepare", "none", 1, "it ended before it was killed")
         fault = None
         if not (place / "graph.json").is_file():
-            code = children.run(["datasets", place], output)
+            code = children.run(["data", "list", place], output)
             if code != 2 or not has_one_sentence(output):
                 fault = f"it is read with exit code {code}: {output.read_text()[-300:]}"
             elif code := children.run([*self.words, place], output):

@@ -85,7 +85,7 @@ legnn.train(small_data(), out=out, **json.loads(sys.argv[3]))
 def test_a_run_without_a_checkpoint_that_was_killed_while_it_was_finished_is_trained_again(tmp_path, file):
     options = {**OPTIONS, "checkpoint_seconds": 100.0}
     whole = legnn.train(small_data(), **arguments(**options), out=tmp_path / "whole")
-    killed = [sys.executable, "-c", TRAIN_UNTIL_RENAMED, str(tmp_path / "cut"), file, json.dumps(options)]
+    killed = [sys.executable, "-c", TRAIN_UNTIL_RENAMED, str(tmp_path / "cut"), file, json.dumps(arguments(**options))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     assert subprocess.run(killed, env=environment, timeout=120).returncode == -signal.SIGKILL
     assert len([*(tmp_path / "cut").glob(f".{file}.*.partial")]) == 1
@@ -362,8 +362,8 @@ def test_a_run_killed_with_kill_9_goes_on_bit_for_bit(tmp_path, uninterrupted):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_after_its_epoch_and_says_how_to_go_on(tmp_path, uninterrupted, number):
-    arguments = [word if word != "0" else "1000" for word in TRAIN]
-    process = start(*arguments, "--out", "cut", cwd=tmp_path)
+    command = [word.replace("checkpoint_seconds=0", "checkpoint_seconds=1000") for word in TRAIN]
+    process = start(*command, "--out", "cut", cwd=tmp_path)
     wait_for_lines(process, tmp_path / "cut" / "metrics.jsonl", 5)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
