@@ -29,7 +29,7 @@ def accuracy_by_band(
     bounds = np.asarray(edges, dtype=np.float64)
     if bounds.ndim != 1 or len(bounds) < 2 or not (np.diff(bounds) > 0).all():
         raise InputError(f"edges of bands must be two or more ascending numbers, got {bounds.tolist()}")
-    band = pd.cut(p.astype(np.float64), bounds, labels=False)
+    band = pd.cut(p.astype(np.float64), bounds.tolist(), labels=False)
     bands = pd.Series(right).groupby(band).agg(nodes="size", accuracy="mean").reindex(range(len(bounds) - 1))
     bands["nodes"] = bands["nodes"].fillna(0).astype(int)
     return pd.DataFrame({"low": bounds[:-1], "high": bounds[1:]}).join(bands)
