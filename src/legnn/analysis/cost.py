@@ -1,4 +1,4 @@
-"""What a prediction costs, and what an epoch of training."""
+"""Cost of a prediction, and of an epoch of training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def inference_seconds(run: Run, device: str = "auto") -> float:
 
 
 class TrainingCost(NamedTuple):
-    """What training costs on a device."""
+    """Cost of training on a device."""
 
     seconds: float
     """Of an epoch, without validation."""

@@ -1,4 +1,4 @@
-"""What an experiment is: variants of a run as data, and one function from finished runs to a report."""
+"""An experiment: variants of a run as data, and one function from finished runs to a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asks of an experiment."""
+    """Request of a user to an experiment."""
 
     data: Sequence[str]
     backbones: Sequence[str]
@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an experiment came to."""
+    """Result of an experiment."""
 
     tables: Mapping[str, pd.DataFrame]
     """Tables of the report under their headings."""

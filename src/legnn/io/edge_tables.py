@@ -202,7 +202,8 @@ def open_edges(path: Path) -> TableFile:
 def _batches(table: TableFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of these columns in batches."""
     if isinstance(table, Table):
-        yield from table.columns.select(columns).to_batches(ROWS)
+        for batch in table.columns.select(columns).to_batches(ROWS):
+            yield batch
         return
     path = table.path
     size = path.stat().st_size

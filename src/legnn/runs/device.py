@@ -1,4 +1,4 @@
-"""What depends on the device of a run; no other module of `runs` and above asks for it."""
+"""All that depends on the device of a run; no other module of `runs` and above asks for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAMPLERS = 4
 
 @dataclass(frozen=True)
 class Cpu:
-    """What a run asks of a CPU; `Gpu` answers the same questions."""
+    """Properties of a CPU that a run needs; `Gpu` has the same methods."""
 
     device: torch.device
     single_precision = "fp32"
@@ -52,7 +52,7 @@ class Cpu:
 
     @property
     def name(self) -> str:
-        """What a reader calls the device."""
+        """Name of the device for readers."""
         return f"{platform.machine()} CPU"
 
     def free_bytes(self) -> int:
@@ -78,7 +78,7 @@ class Cpu:
         return BF16_ON_CPU if cpu_multiplies_bf16() else float("inf")
 
     def precision(self, name: str) -> Precision:
-        """What the setting `precision` means; raises `InputError` for TF32 on a CPU."""
+        """Returns the meaning of the setting `precision`; raises `InputError` for TF32 on a CPU."""
         if name == "tf32":
             raise InputError("`train.precision=tf32` needs a GPU, and this run is on the CPU; give fp32 or auto")
         dtype = ACTIVATIONS.get(name, torch.float32)
@@ -103,7 +103,7 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What a run asks of a GPU, as in `Cpu`."""
+    """Properties of a GPU that a run needs, as in `Cpu`."""
 
     device: torch.device
     single_precision = "tf32"
@@ -138,7 +138,7 @@ class Gpu:
         return 0.0 if torch.cuda.get_device_capability(self.device) >= BF16_CAPABILITY else float("inf")
 
     def precision(self, name: str) -> Precision:
-        """What the setting `precision` means; `auto` is TF32."""
+        """Returns the meaning of the setting `precision`; `auto` is TF32."""
         products: Literal["highest", "high"] = "highest" if name in ("fp32", "fp64") else "high"
         return Precision(ACTIVATIONS.get(name, torch.float32), products)
 

@@ -28,7 +28,7 @@ import torch
 
 
 class Precision(NamedTuple):
-    """What the setting `precision` means on a device; `runs.device` chooses it."""
+    """Meaning of the setting `precision` on a device; `runs.device` chooses it."""
 
     dtype: torch.dtype
     """Of the features and activations."""

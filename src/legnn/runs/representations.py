@@ -1,4 +1,4 @@
-"""What a model knows of each node and each label before it classifies."""
+"""Representations of each node and each label before the classifier."""
 
 from __future__ import annotations
 

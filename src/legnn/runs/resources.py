@@ -1,4 +1,4 @@
-"""What a run may use: the device, how much of the graph a step takes, and where the graph is kept."""
+"""Resources of a run: the device, how much of the graph a step takes, and where the graph is kept."""
 
 from __future__ import annotations
 

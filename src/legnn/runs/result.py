@@ -33,7 +33,7 @@ class Result:
     precision: str
     versions: dict[str, str]
     notes: list[Note]
-    """What a reader should know of the data travels with the scores."""
+    """Notes about the data travel with the scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
