@@ -131,8 +131,8 @@ def wait_for_worker(parent: int, folder: Path) -> int:
 
 
 MISTAKES = {
-    "several processes need a number as --batch": ["--batch", "full", "--out", "run"],
-    "give --seed, not --seeds": ["--batch", "4", "--seeds", "3", "--out", "run"],
+    "several processes need a number, or `train.batch=auto` (--batch)": ["--batch", "full", "--out", "run"],
+    "give `seed`, not `seeds`": ["--batch", "4", "--seeds", "3", "--out", "run"],
     "give --out under torchrun": ["--batch", "8"],
 }
 

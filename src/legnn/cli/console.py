@@ -48,10 +48,14 @@ def show_table(
     title: str | None = None,
     caption: str | None = None,
 ) -> None:
-    """Prints a table, the first `left` columns of which are texts, and the others numbers."""
+    """Prints a table, the first `left` columns of which are texts, and the others numbers.
+
+    With several texts, the first is a name that is not broken into lines, so that it can be searched and copied.
+    """
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, header in enumerate(headers):
-        table.add_column(header, justify="left" if number < left else "right")
+        is_name = number == 0 and left > 1
+        table.add_column(header, justify="left" if number < left else "right", no_wrap=is_name)
     for row in rows:
         # here, too: the width of a column is that of the escaped text
         table.add_row(*(printable(str(cell)) for cell in row))

@@ -50,7 +50,7 @@ def train_seeds(
     what it is alone.
     """
     if under_torchrun():
-        raise InputError("several processes train one run together; give seed, not seeds")
+        raise InputError("several processes train one run together; give `seed`, not `seeds`")
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     graph, loaded, source = load_data(collect(settings, common, preset=preset), data)
