@@ -149,3 +149,11 @@ def test_cleared_folder_keeps_its_lock_and_the_target_of_a_link(tmp_path):
         clear_folder(folder)
         assert sorted(path.name for path in folder.iterdir()) == [LOCK, OWNER]
     assert (tmp_path / "other" / "mine.txt").read_text() == "mine"
+
+
+def test_a_folder_whose_writer_was_killed_while_it_took_the_lock_is_free_and_empty(tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / "..lock-owner.0123abcd.partial").write_text("12")
+    assert contents(tmp_path) == []
+    with hold_folder(tmp_path):
+        assert not list(tmp_path.glob("*.partial"))

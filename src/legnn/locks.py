@@ -76,7 +76,9 @@ def hold_folder(folder: Path, *, again: bool = False) -> Iterator[None]:
 
 def contents(folder: Path) -> list[str]:
     """Returns the names in a folder, without the files of its lock; none if there is no folder."""
-    return sorted(path.name for path in folder.iterdir() if path.name not in (LOCK, OWNER)) if folder.is_dir() else []
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    # a process that is killed while it writes the owner leaves a partial file
+    return [name for name in names if name not in (LOCK, OWNER) and not name.startswith(f".{OWNER}.")]
 
 
 def clear_folder(folder: Path) -> None:
@@ -101,6 +103,8 @@ def _lock(folder: Path) -> FileLock | None:
             lock.acquire()
             # the process that held it may have removed the file between both: then the lock is of no name
             if os.path.samestat(before, path.lstat()):
+                for partial in folder.glob(f".{OWNER}.*"):
+                    partial.unlink(missing_ok=True)
                 write_text(folder / OWNER, f"{os.getpid()} on {socket.gethostname()}\n")
                 return lock
             lock.release()

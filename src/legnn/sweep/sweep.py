@@ -119,8 +119,8 @@ def train_trials(
     with executor, show_progress(progress, len(trials)) as display:
 
         def on_each(event: Event) -> None:
-            on_event(event)
             display.on_event(event)
+            on_event(event)
 
         for outcome in Sweep(folder, trials).run(executor, on_event=on_each, should_stop=should_stop):
             outcome.raise_error()
